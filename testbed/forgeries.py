@@ -19,29 +19,25 @@ Node = Any
 WITHOUT_MEANING = {
     "certificate.json: version": "3 and 2 say the same where nothing is certified",
     "certificate.json: plan.pilot_size": "the size of the pilot decides about forecasts and prices alone",
-    "certificate.json: plan.costs": "where expected costs are not computed anew: prices decide which "
-    "certified policy is taken, and what it saves",
-    "certificate.json: chains.policies.model_cost": "as prices",
-    "certificate.json: chains.policies.people_cost": "as prices",
-    "certificate.json: chains.policies.pilot_paid": "as prices",
-    "certificate.json: chains.policies.cost": "as prices",
+    "certificate.json: chains.policies.model_cost": "costs foretold decide which certified policy is taken,"
+    " and what it saves",
+    "certificate.json: chains.policies.people_cost": "as model_cost",
+    "certificate.json: chains.policies.pilot_paid": "as model_cost",
+    "certificate.json: chains.policies.cost": "as model_cost",
     "certificate.json: chains.policies.thresholds": "a step that goes past no item and is not taken is "
     "the same; that it was fixed beforehand is on trust",
     "certificate.json: chains.policies.move": "as thresholds",
     "certificate.json: chains.policies[]": "a whole step that is not taken; as thresholds",
     "certificate.json: chains.name": "what a chain is called that is not taken",
-    "certificate.json: slices.models_cost": "as prices",
-    "certificate.json: slices.people_cost": "as prices",
+    "certificate.json: slices.models_cost": "as model_cost",
+    "certificate.json: slices.people_cost": "as model_cost",
     "certificate.json: slices.rho": "the rank of a slice, which no test reads",
     "certificate.json: slices.ends": "an end that moves past no item",
-    "certificate.json: scores.chains.policies.pilot_paid": "as prices",
+    "certificate.json: scores.chains.policies.pilot_paid": "as model_cost",
     "certificate.json: scores.chains.policies.thresholds": "as thresholds of `chains`",
     "certificate.json: scores.chains.policies[]": "as those of `chains`",
     "certificate.json: scores.chains.name": "what a chain is called that is not taken",
-    "certificate.json: reference.expert_cost": "as prices",
-    "certificate.json: result.expected_net_cost": "money",
-    "certificate.json: result.expected_net_saving": "money",
-    "certificate.json: result.expected_routing_saving": "money",
+    "certificate.json: reference.expert_cost": "as model_cost",
     "certificate.json: provenance": "names, words, prices, fingerprints; not run and ledger",
     "final_audit.json: frame.hash": "of labels that are not published",
     "draw.jsonl: answers": "on trust, where no count changes: it still agrees, or still differs, or no "
@@ -52,6 +48,11 @@ WITHOUT_MEANING = {
     "draw.jsonl: called": "on trust, where no test needs the answer",
     "committed.jsonl: content": "of what people saw, whose texts the verifier does not read",
     "committed.jsonl: answers": "of an item that was not asked about, where another source labelled it",
+    "answered.jsonl: item_id": "of an item that was taken in later",
+    "answered.jsonl: content": "of an item that was taken in later",
+    "answered.jsonl: u": "of an item that was taken in later and goes past no threshold",
+    "answered.jsonl: answers": "of an item that was not asked about, where another source labelled it",
+    "answered.jsonl: []": "a line that decides no route",
     "pilot.jsonl: content": "as in committed.jsonl, of an item outside the pool",
     "pilot.jsonl: u": "of an item outside the pool",
     "pilot.jsonl: answers": "of an item outside the pool, or of a model that answered for the pilot after "
@@ -72,7 +73,7 @@ WITHOUT_MEANING = {
 }
 """By field, without places in lists: why an edit there may be found by nobody, the hashes being put right. A
 field stands for all that is in it, but for `WITH_MEANING`; one that ends in [] for an entry as a whole."""
-LINES = ("draw.jsonl", "labels.jsonl", "committed.jsonl", "pilot.jsonl")
+LINES = ("draw.jsonl", "labels.jsonl", "committed.jsonl", "answered.jsonl", "pilot.jsonl")
 DOCUMENTS = ("certificate.json", "final_audit.json", "manifest.json")
 
 
@@ -235,8 +236,6 @@ def without_meaning(field: str, before: Files | None = None, after: Files | None
     found = _entry_of(field)
     if not found or before is None or after is None:
         return found
-    if found == "certificate.json: plan.costs":
-        return "" if _counted_anew(read(before, "certificate.json")) else found
     name = found.partition(": ")[0]
     meant = {"labels.jsonl": _meant_label, "draw.jsonl": _meant_draw}.get(name)
     return (
@@ -249,12 +248,6 @@ def _changed(name: str, before: Files, after: Files) -> list[tuple[Node, Node]]:
     old, new = read(before, name), read(after, name)
     pairs = zip(old, new, strict=True) if len(old) == len(new) else ()
     return [(one, other) for one, other in pairs if one != other]
-
-
-def _counted_anew(certificate: Node) -> bool:
-    """Whether the verifier computes expected costs anew, in which each price counts."""
-    by_expert = certificate.get("reference", {}).get("kind") == "expert"
-    return not by_expert and certificate["plan"]["rule"] in ("fixed_sequence", "multi_chain")
 
 
 def _meant_label(found: str, old: Node, _new: Node, before: Files) -> bool:

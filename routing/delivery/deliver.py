@@ -28,7 +28,7 @@ from routing.delivery.formats.base import File, Files
 from routing.delivery.parts import Part, checked_part, part_of, selecting
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run
-from routing.runs.committed import committed_files
+from routing.runs.committed import answered_later, committed_files
 from routing.runs.events import delivery_made
 from routing.runs.expert.final import final_certificate_of
 
@@ -203,19 +203,20 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
 
 
 def _committed(run: Run) -> list[tuple[File, Content]]:
-    """What the run committed to, of which the certificate holds the hashes."""
+    """What the run committed to, of which the certificate holds the hashes, and what models have answered
+    since: by both a route can be checked.
+    """
     if (found := committed_files(run)) is None:
         return []
     items, pilot = found
-    of_pilot = [_small("pilot.jsonl", pilot, NDJSON)] if pilot else []
-    return [
-        # The bytes are there already, under their hash, and nothing else is written.
-        (
-            File("committed.jsonl", io.BytesIO(), NDJSON),
-            Content(items.sha256, items.storage_name, items.size),
-        ),
-        *((file, put_content(project=run.project, content=file.content)) for file in of_pilot),
-    ]
+    # The bytes are there already, under their hash, and nothing else is written.
+    committed = File("committed.jsonl", io.BytesIO(), NDJSON)
+    made = [(committed, Content(items.sha256, items.storage_name, items.size))]
+    with _temporary() as later:
+        later.writelines(line + b"\n" for line in answered_later(run))
+        others = [File("answered.jsonl", later, NDJSON)] if later.tell() else []
+        others += [_small("pilot.jsonl", pilot, NDJSON)] if pilot else []
+        return made + [(file, put_content(project=run.project, content=file.content)) for file in others]
 
 
 def _manifest(stored: Sequence[tuple[File, Content]]) -> File:

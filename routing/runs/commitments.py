@@ -26,13 +26,11 @@ from routing.common.states import State
 from routing.core.certificate import canonical_bytes, document_hash, thresholds_document
 from routing.core.commitment import (
     SYSTEM,
-    Answer,
     before_draw,
     before_labels,
     blank_line,
     drawn_entropy,
     fixed_chains,
-    item_line,
     lines_document,
 )
 from routing.core.plan import Plan
@@ -43,16 +41,14 @@ from routing.models import Commitment, Draw, Run, RunSource
 from routing.runs.analysis_result import sources_document
 from routing.runs.beacons import BEACONS, checked_value, draw_from_of, fetched, moment
 from routing.runs.chains import chains_from_json
-from routing.runs.committed import BEFORE_DRAW, BEFORE_LABELS, commitment_of, document_of
+from routing.runs.committed import BEFORE_DRAW, BEFORE_LABELS, commitment_of, document_of, said_lines
 from routing.runs.draw import store_draw
 from routing.runs.events import run_committed
-from routing.runs.every_score_runs import called_models
 from routing.runs.ledger import charge_draw, head_of, ledger, total_of
 from routing.runs.load_calibration import drawn_rows
 from routing.runs.plan import plan_of
 from routing.runs.reference import expert_plan_of
 from routing.runs.roster import roster_of
-from routing.runs.usable_answers import table_of_answers
 
 PART = 5_000
 IN_MEMORY = 8 * 2**20
@@ -317,7 +313,7 @@ def _pool_lines(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     rows = pool.values_list("item", "item__external_id", "item__content_hash", "u")
     for start in range(0, run.pool_size, PART):
         part = list(rows.filter(position__gte=start, position__lt=start + PART))
-        yield from _lines(run, run_sources, part)
+        yield from said_lines(run, run_sources, part)
         context.stop_if_asked()
 
 
@@ -329,21 +325,7 @@ def _pilot_lines(run: Run, run_sources: list[RunSource]) -> list[bytes]:
     for start in range(0, len(rows), 500):
         part = run.pool_items.filter(item__in=[item for item, *_ in rows[start : start + 500]])
         in_pool |= dict(part.values_list("item", "u"))
-    return list(_lines(run, run_sources, [(*row, in_pool.get(row[0])) for row in rows]))
-
-
-def _lines(
-    run: Run, run_sources: list[RunSource], rows: list[tuple[int, str, str, float | None]]
-) -> Iterator[bytes]:
-    ids = [item for item, *_ in rows]
-    answers, scores = table_of_answers(run, run_sources, ids)
-    called = called_models(run, run_sources, ids)
-    for item, name, content, u in rows:
-        said: list[Answer | None] = [
-            (answer, score) if was_called else None
-            for answer, score, was_called in zip(answers[item], scores[item], called[item], strict=True)
-        ]
-        yield item_line(name, content, u, said)
+    return list(said_lines(run, run_sources, [(*row, in_pool.get(row[0])) for row in rows]))
 
 
 def _text(lines: list[bytes]) -> str:

@@ -1,20 +1,28 @@
 """What a run has committed to, read: for its certificate, and for whoever shows it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from typing import Any
 
+from django.db.models import Max
 from django.utils.translation import gettext_noop
 
 from annotation import failures
+from annotation.common.files import open_file
 from annotation.models import StoredFile
 from routing.core.calibration_rows import CalibrationRow
-from routing.core.commitment import commitment_differences
+from routing.core.certificate import canonical_bytes
+from routing.core.commitment import Answer, commitment_differences, item_line
 from routing.core.plan import Plan
-from routing.models import Commitment, Run
+from routing.models import Commitment, Run, RunSource
+from routing.runs.covered import covered_items
+from routing.runs.every_score_runs import called_models
 from routing.runs.ledger import linked_ledger
+from routing.runs.usable_answers import table_of_answers
 
 BEFORE_DRAW, BEFORE_LABELS = 1, 2
+PART = 5_000
 
 NOT_AS_COMMITTED = failures.register(
     "not_as_committed",
@@ -50,6 +58,51 @@ def committed_files(run: Run) -> tuple[StoredFile, str] | None:
     if len(both) < 2 or both[0].items is None:
         return None
     return both[0].items, "".join(one.pilot_lines for one in both)
+
+
+def said_lines(
+    run: Run, run_sources: Sequence[RunSource], rows: Sequence[tuple[int, str, str, float | None]]
+) -> Iterator[bytes]:
+    """Lines as of ``committed.jsonl`` of what the run's models have said until now; of items with key, name,
+    hash of the content and U.
+    """
+    ids = [item for item, *_ in rows]
+    answers, scores = table_of_answers(run, run_sources, ids)
+    called = called_models(run, run_sources, ids)
+    for item, name, content, u in rows:
+        said: list[Answer | None] = [
+            (answer, score) if was_called else None
+            for answer, score, was_called in zip(answers[item], scores[item], called[item], strict=True)
+        ]
+        yield item_line(name, content, u, said)
+
+
+def answered_later(run: Run) -> Iterator[bytes]:
+    """Lines of ``answered.jsonl``, without their ends: those of ``committed.jsonl`` of whose items models
+    have answered more since then, with these answers, too; behind them items that were taken in later.
+    """
+    if (found := committed_files(run)) is None:
+        return
+    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    covered = covered_items(run).order_by("position")
+    last = covered.aggregate(last=Max("position"))["last"]
+    rows = covered.values_list("item", "item__external_id", "item__content_hash", "u")
+    with open_file(found[0]) as committed:
+        for start in range(0, last + 1, PART):
+            part = list(rows.filter(position__gte=start, position__lt=start + PART))
+            before = list(islice(committed, len(part)))  # fewer where items were taken in later
+            for old, line in zip_longest(before, said_lines(run, run_sources, part)):
+                if old is None:
+                    yield line
+                elif new := _with_more(json.loads(old), json.loads(line)["answers"]):
+                    yield canonical_bytes(new)[:-1]
+
+
+def _with_more(committed: Mapping[str, Any], answers: Sequence[Any]) -> dict[str, Any]:
+    """A committed line with the answers that came since; {} where none came."""
+    known = committed["answers"]
+    both = [later if before is None else before for before, later in zip(known, answers, strict=True)]
+    return {} if both == known else {**committed, "answers": both}
 
 
 def with_commitments(run: Run) -> dict[str, Any]:

@@ -66,6 +66,7 @@ def test_from_a_csv_to_a_certified_delivery(live: LiveSite, delivered: Delivered
         "certificate.json",
         "draw.jsonl",
         "committed.jsonl",
+        "answered.jsonl",
         "pilot.jsonl",
         "README.md",
         "manifest.json",

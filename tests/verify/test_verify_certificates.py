@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hypac_verify.command import check
 from routing.core.verify import verify
 from testbed.forgeries import canonical
 from tests.core.certificates import make_files
@@ -59,8 +60,8 @@ EXPERT: list[dict[str, Any]] = [
 ]
 
 
-def agree(folder: Path, files: tuple[bytes, bytes], *, costs: bool) -> None:
-    """All of it holds, and it is said whether expected ``costs`` were computed anew."""
+def agree(folder: Path, files: tuple[bytes, bytes], *, costs: bool = True) -> None:
+    """All of it holds, and it is said where expected ``costs`` were not computed anew."""
     found = found_in(folder, {"certificate.json": files[0], "draw.jsonl": files[1]})
     told = [line for line in found.unchecked if line.startswith(COSTS)]
     assert (found.code, found.faults, bool(told)) == (3, "", not costs)
@@ -74,26 +75,34 @@ def test_certificates_of_earlier_versions_hold_as_far_as_they_went(version: int,
         (DATA / f"{name}-v{version}.{end}").read_bytes()
         for name, end in (("certificate", "json"), ("draw", "jsonl"))
     ]
-    agree(tmp_path, (files[0], files[1]), costs=version in (2, 3))
+    agree(tmp_path, (files[0], files[1]), costs=version > 1)
     found = found_in(tmp_path, {"certificate.json": files[0], "draw.jsonl": files[1]})
     unanswered = json.loads(files[0])["draw"]["unanswered"]
     assert (OLD_BOUND in found.unchecked) == (version == 1 and unanswered > 0)
 
 
+def test_a_delivery_of_version_6_holds() -> None:
+    report, checked, _ = check([DATA / "delivery-v6"])
+    assert (report.faults, report.unchecked) == ([], [])
+    assert checked.document["version"] == 6
+    files = [(DATA / "delivery-v6" / name).read_bytes() for name in ("certificate.json", "draw.jsonl")]
+    assert verify(*files) == []
+
+
 @pytest.mark.parametrize("changes", ORDINARY, ids=str)
 def test_version_3(changes: dict[str, Any], tmp_path: Path) -> None:
-    agree(tmp_path, make_files(**changes), costs=True)
+    agree(tmp_path, make_files(**changes))
 
 
 @pytest.mark.parametrize("changes", SCORES, ids=str)
 def test_version_4(changes: dict[str, Any], tmp_path: Path) -> None:
-    agree(tmp_path, make_run(**changes).files(), costs=False)
+    agree(tmp_path, make_run(**changes).files())
 
 
 @pytest.mark.parametrize("changes", EXPERT, ids=str)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_version_5(changes: dict[str, Any], seed: int, tmp_path: Path) -> None:
-    agree(tmp_path, ExpertRun(**changes, seed=seed).files, costs=False)
+    agree(tmp_path, ExpertRun(**changes, seed=seed).files)
 
 
 @pytest.mark.parametrize(

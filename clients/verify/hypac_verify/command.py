@@ -7,16 +7,17 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hypac_verify import __version__, words
+from hypac_verify import __version__, every_score, words
 from hypac_verify.certificate import Checked, check_certificate, sentence
 from hypac_verify.commitments import check_noted
-from hypac_verify.committed_files import Said, check_files
+from hypac_verify.committed_files import Said, check_files, with_answered
 from hypac_verify.delivered_file import OTHERS, READABLE
 from hypac_verify.delivery import check_delivery
-from hypac_verify.draw import same_by
+from hypac_verify.draw import entropy_of, salt_of, same_by
+from hypac_verify.expert_labels import read_run
 from hypac_verify.final_audit import check_final
 from hypac_verify.manifest import check_manifest
 from hypac_verify.reading import Document, Report, UnusableError, object_of, parse, whole_file
@@ -35,15 +36,16 @@ UNPROVEN = (
     "that the ledger names every earlier run on these items",
 )
 """Of certificates before version 6, and where the reader noted nothing."""
-AT_LAST = (
+FORETOLD = (
     "that the costs foretold for each policy, by which one of those that are certified was chosen, are what "
-    "the pilot showed",
-    "that the run was not marked invalid, here or since the delivery",
+    "the pilot showed"
 )
+VALID = "that the run was not marked invalid, here or since the delivery"
 NAMES = (
     "certificate.json",
     "draw.jsonl",
     "committed.jsonl",
+    "answered.jsonl",
     "pilot.jsonl",
     "final_audit.json",
     "manifest.json",
@@ -119,7 +121,10 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
     said = dict[str, Said]()
     if checked.made is not None:
         pool = checked.document["pool"]
-        said = check_files(checked.made, checked.plan, checked.rows, pool, found, report)
+        said, pilot = check_files(checked.made, checked.plan, checked.rows, pool, found, report)
+        _check_pilot_costs(checked, pilot, report)
+        if "answered.jsonl" in found:
+            said = with_answered(said, found["answered.jsonl"], checked.plan, checked.rows, report)
     check_noted(checked.made, noted.commitments, noted.heads, report)
     check_manifest(folder, found.get("manifest.json"), found, report)
     audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
@@ -135,6 +140,19 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
     if not names:
         report.unchecked.append("the delivered file: none that can be read is here")
     return report, checked, found
+
+
+def _check_pilot_costs(checked: Checked, pilot: dict[str, Said], report: Report) -> None:
+    """What policies on every score cost on the pilot, where it is there and there are any."""
+    document, plan = checked.document, checked.plan
+    if not pilot or not ("scores" in document or plan.rule == "every_score"):
+        return
+    asked = {row.item_id for row in checked.rows if row.asked}
+    answers = {name: said.answers for name, said in pilot.items() if name not in asked}
+    salt = salt_of(entropy_of(document))
+    if "scores" in document:
+        plan = replace(plan, costs=(*plan.costs[:-1], read_run(document, plan).cost))
+    every_score.check_pilot(document.get("scores", document), plan, answers, salt, report)
 
 
 def _card(found: dict[str, Path]) -> str | None:
@@ -174,7 +192,7 @@ def on_trust(checked: Checked, noted: Noted) -> list[str]:
     """What no file can show, and what only those could whose hash was noted in time."""
     made = checked.made
     if made is None:
-        return [*TRUST, *UNPROVEN, *AT_LAST]
+        return [*TRUST, *UNPROVEN, FORETOLD, VALID]
     answers, fixed, ledger = UNPROVEN
     first, second = (hash_ in noted.commitments for hash_ in made.hashes)
     return [
@@ -182,7 +200,8 @@ def on_trust(checked: Checked, noted: Noted) -> list[str]:
         *([] if first else [answers]),
         *([] if first and second else [fixed]),
         *([] if noted.heads else [ledger]),
-        *AT_LAST,
+        *([] if checked.plan.rule == "every_score" else [FORETOLD]),  # the pilot is there, and was looked at
+        VALID,
     ]
 
 

@@ -1,5 +1,5 @@
-"""``committed.jsonl`` and ``pilot.jsonl``: what models had said before the draw (docs/statistics.md, "The
-certificate").
+"""``committed.jsonl`` and ``pilot.jsonl``: what models had said before the draw; ``answered.jsonl``: what
+they said since (docs/statistics.md, "The certificate").
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Said:
 
 
 def read_said(path: Path, wanted: object, models: int, where: str, report: Report) -> dict[str, Said]:
-    """The lines of ``committed.jsonl`` or ``pilot.jsonl``, by item; a fault where they are not those of the
-    root. Raises UnusableError.
+    """The lines of one of the three files, by item; a fault where they are not those of the ``wanted`` root,
+    if there is one. Raises UnusableError.
     """
     tree, found = Tree(), dict[str, Said]()
     for number, line in lines_of(path):
@@ -66,7 +66,7 @@ def read_said(path: Path, wanted: object, models: int, where: str, report: Repor
         if item in found:
             report.fault(f"{path.name}: the item {item!r} stands there twice")
         found[item] = said
-    if wanted != {"count": tree.count, "root": tree.root}:
+    if wanted is not None and wanted != {"count": tree.count, "root": tree.root}:
         report.fault(f"{path.name}: it is not what was committed to ({where})")
     return found
 
@@ -98,11 +98,11 @@ def check_files(
     pool: Document,
     files: Mapping[str, Path],
     report: Report,
-) -> dict[str, Said]:
+) -> tuple[dict[str, Said], dict[str, Said]]:
     """``committed.jsonl`` and ``pilot.jsonl`` are what the commitments hold the roots of, and the draw has
-    what they say; returns the former, by item, in the order of the pool.
+    what they say; returns them, by item, the former in the order of the pool.
     """
-    before, said = len(report.faults), dict[str, Said]()
+    before, said, pilot = len(report.faults), dict[str, Said](), dict[str, Said]()
     later = plan.target == "population"
     wanted = {
         "committed.jsonl": (made.first["items"], "before_draw.items"),
@@ -123,9 +123,10 @@ def check_files(
         if name == "committed.jsonl":
             said = found
         else:
-            _check_pilot(found, said, made, plan, rows, report)
+            pilot = found
+            _check_pilot(pilot, said, made, plan, rows, report)
     if not said:
-        return said
+        return said, pilot
     if len(said) != plan.pool_size or pool_hash(said) != pool["hash"]:
         report.fault("committed.jsonl: its items are not those of the pool, in their order (pool.hash)")
     names = list(said)
@@ -137,7 +138,35 @@ def check_files(
             f"what models had said of {len(said)} items before the draw: the first commitment holds its "
             "hash, and the draw has the same"
         )
-    return said
+    return said, pilot
+
+
+def with_answered(
+    said: dict[str, Said], path: Path, plan: Plan, rows: Sequence[Row], report: Report
+) -> dict[str, Said]:
+    """What was said before the draw, and since, by item; those that were taken in later come last."""
+    answered = read_said(path, None, plan.models, "", report)
+    if not said:
+        report.unchecked.append(f"{path.name}: without committed.jsonl nothing says what it may not change")
+        return said
+    faults = len(report.faults)
+    for item, now in answered.items():
+        if (before := said.get(item)) is None:
+            if plan.target != "population":  # of that later items may have been taken in
+                report.fault(f"{path.name}, item {item!r}: it is not in committed.jsonl")
+            continue
+        kept = all(old in (None, new) for old, new in zip(before.answers, now.answers, strict=True))
+        if not kept or (before.content, before.u) != (now.content, now.u) or before.answers == now.answers:
+            report.fault(f"{path.name}, item {item!r}: it is not what was committed to, and more")
+    for row in rows:
+        for fault in _answer_faults(row, answered[row.item_id]) if row.item_id in answered else ():
+            report.fault(f"{path.name}, item {row.item_id!r}: {fault}")
+    if len(report.faults) == faults:
+        report.notes.append(
+            f"Models answered about {len(answered)} items after the first commitment (answered.jsonl): that "
+            "the answers are their own is on trust, what follows from them is checked."
+        )
+    return said | answered
 
 
 def _check_pilot(
@@ -195,15 +224,19 @@ def _row_faults(row: Row, said: Said | None, names: Sequence[str]) -> Iterator[s
         return
     if (said.u or 0.0) != row.u:
         yield "its uncertainty is not what was committed to"
-    if not row.asked:
-        return
-    for model, answer in enumerate(said.answers):
-        if answer is None or model >= len(row.answers):
+    for model in row.later:
+        if row.asked and said.answers[model - 1] is not None:
+            yield f"model {model} answered before the draw, and it is said to have done so later"
+    yield from _answer_faults(row, said)
+
+
+def _answer_faults(row: Row, said: Said) -> Iterator[str]:
+    """Where the draw has other answers and scores of an asked item."""
+    for model, answer in enumerate(said.answers if row.asked else ()):
+        if answer is None or row.called[model : model + 1] == (False,) or model >= len(row.answers):
             continue
-        if model + 1 in row.later:
-            yield f"model {model + 1} answered before the draw, and it is said to have done so later"
         if answer[0] != row.answers[model]:
-            yield f"the answer of model {model + 1} is not what was committed to"
+            yield f"the answer of model {model + 1} in the draw is another one"
         own: Any = row.own[model - 1] if model and row.own else None
         if model and row.own and (None if own is None else own[0]) != answer[1]:
-            yield f"the score of model {model + 1} is not what was committed to"
+            yield f"the score of model {model + 1} in the draw is another one"

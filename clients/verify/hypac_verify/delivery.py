@@ -16,8 +16,8 @@ from hypac_verify.certificate import Checked, sentence
 from hypac_verify.committed_files import Said
 from hypac_verify.delivered_file import EXPERT, PERSON, SAW, SETTLED_BY, WAITS, Delivered, rows_of
 from hypac_verify.draw import entropy_of, pool_hash, salt_of, tie_break
-from hypac_verify.reading import EVERYTHING, Key, Report, Row
-from hypac_verify.score_chains import Chain, Item
+from hypac_verify.reading import Key, Report, Row
+from hypac_verify.score_chains import Chain, item_said
 from hypac_verify.words import plain
 
 
@@ -127,16 +127,11 @@ class Routes:
             return None
         if any(said.answers[model] is None for model in policy.models):
             return None
-        keys, usable = [EVERYTHING] * k, [False] * k
-        for model in policy.models:
-            answer, score = said.answers[model] or (None, None)
-            u = said.u if model == 0 else score
-            usable[model] = answer is not None and not (self._scored[model] and u is None)
-            if usable[model] and self._scored[model]:
-                keys[model] = (u or 0.0, tie_break(self._salt, row.external_id, model + 1))
+        first = None if said.answers[0] is None else (said.answers[0][0], said.u)
+        answers = [one if model in policy.models else None for model, one in enumerate(said.answers)]
+        item = item_said(row.external_id, [first, *answers[1:]], self._scored, self._salt)
         chain = Chain("", policy.shape, policy.models, None, (policy.thresholds,))
-        item = Item(tuple(keys), tuple(usable), (True,) * k, (0,) * k, (0,) * k)
-        source = chain.source(0, item, usable)[0]
+        source = chain.source(0, item, item.usable)[0]
         return source if source < k or not self._expert else k + 2
 
     def _passed_on(self, nominal: int, last: int, unusable: bool) -> set[int]:
@@ -176,13 +171,13 @@ def check_delivery(
             if row.asked or row.p_i is not None or scored:
                 report.fault(f"{where}: no certificate covers it, and it has a score or was asked about")
             continue
+        if fault := _otherwise_than_said(row, said.get(row.external_id), checked):
+            report.fault(f"{where}: {fault}")
         if row.taken_in is not None:
             for fault in _later_faults(row, drawn, checked, routes, counts):
                 report.fault(f"{where}: {fault}")
             continue
         pool.append(row.external_id)
-        if fault := _otherwise_than_said(row, said.get(row.external_id), checked):
-            report.fault(f"{where}: {fault}")
         if audited.get(row.external_id, row.label) != row.label:
             report.fault(f"{where}: it does not carry the label that the final audit left it")
         of_draw = left.pop(row.external_id, None)
@@ -224,7 +219,7 @@ def _otherwise_than_said(row: Delivered, said: Said | None, checked: Checked) ->
     names = checked.names or []
     answer = said.answers[names.index(row.source)] if row.source in names else None
     if answer is not None and answer[0] != row.label:
-        return "its label is not the model's answer that was committed to before the draw"
+        return "its label is not the model's answer (committed.jsonl, answered.jsonl)"
     return ""
 
 
@@ -409,7 +404,7 @@ def _check_card(name: str, counts: Counts, card: str | None, checked: Checked, r
     # Of a part and of an invalid run more is said, and nothing of it holds.
     if not is_part(card) and not invalid and any(line and line not in PARTIAL for line in before[1:]):
         report.fault("README.md: something else stands between its title and the sentence")
-    report.notes.append("Other words of README.md, its title among them, are not checked.")
+    report.note("Other words of README.md, its title among them, are not checked.")
     if invalid:
         report.fault("README.md: the run is marked invalid; its certificate no longer holds")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isclose
@@ -12,16 +11,10 @@ from typing import Any
 from hypac_verify import words
 from hypac_verify.draw import Same
 from hypac_verify.first_score import (
-    Verdict,
-    attained,
+    MONEY,
     check_result,
-    judge,
-    limits_of,
     pointwise,
-    prefix,
-    rounded_up,
     smallest_n,
-    together,
 )
 from hypac_verify.reading import (
     Document,
@@ -37,132 +30,17 @@ from hypac_verify.score_chains import (
     CASCADE,
     DEAR,
     OWN,
-    Chain,
     Item,
     chains_of_the_rule,
     fault_of,
+    item_said,
     items_of,
     read_chains,
 )
+from hypac_verify.score_tests import Judge, Test, by_target, run_tests
 
-Judge = Callable[[Chain, list[int], list[int], Fraction], tuple[Verdict, Fraction]]
-"""From K+ and K- of a chain's policies, and a level: the verdict, and what it uses up of that."""
-
-
-@dataclass
-class Test:
-    """How the tests along one chain came out; counts of policies that were not reached are None. ``paid``:
-    by policy, on how many asked items people (K) and each model beside the deciding one have to be paid.
-    """
-
-    chain: Chain
-    level: Fraction
-    attained: Fraction
-    reached: int
-    upper: list[int | None]
-    lower: list[int | None]
-    verdict: Verdict
-    paid: list[Counter[int]]
-
-
-def by_target(plan: Plan, asked: int) -> Judge:
-    """The tests of the plan's target; along a nested chain, for a data set, those of all policies at once."""
-
-    def judged(chain: Chain, upper: list[int], lower: list[int], level: Fraction) -> tuple[Verdict, Fraction]:
-        if chain.shape == OWN and plan.target == "dataset":
-            c, narrow = together(plan, asked, level)
-            at_once = [not j or (upper[j] <= c and upper[j] == lower[j]) for j in range(len(upper))]
-            length = prefix([count <= narrow for count in upper])
-            verdict = Verdict(
-                [good or j < length for j, good in enumerate(at_once)],
-                {"together": sum(at_once), "narrow": length},
-                [c if upper[j] == lower[j] else narrow for j in range(len(upper))],
-                0,
-                {"c": c, "c_0": narrow},
-            )
-        else:
-            verdict = judge(upper, lower, limits_of(plan, asked, level))
-        return verdict, rounded_up(attained(plan, asked, verdict.limits), level)
-
-    return judged
-
-
-def _needed(chain: Chain, items: Sequence[Item]) -> int:
-    """The first policy for which an answer is needed that is not there; J where none is."""
-    first = len(chain.policies)
-    for item in items:
-        if not item.known[chain.models[0]]:
-            return min(1, first)
-        if all(item.known[model] for model in chain.models):
-            continue
-        usable = [good or not there for good, there in zip(item.usable, item.known, strict=True)]
-        for j in range(first):
-            if any(not item.known[model] for model in chain.source(j, item, usable)[1]):
-                first = j
-                break
-    return first
-
-
-def run_test(
-    chain: Chain, level: Fraction, items: Sequence[Item], judged: Judge, report: Report, *, tried: bool
-) -> Test:
-    """The tests along a chain, as far as answers are there; where it is not ``tried``, its level alone."""
-    size = len(chain.policies)
-    known = min(_needed(chain, items), size) if tried else 1
-    upper, lower, paid = [0] * known, [0] * known, [Counter[int]() for _ in range(known)]
-    for j in range(known):
-        for item in items:
-            source, called = chain.source(j, item, item.usable)
-            if source < len(item.keys):
-                upper[j] += item.upper[source]
-                lower[j] += item.lower[source]
-            else:
-                paid[j][source] += 1
-            for model in called:
-                paid[j][model] += 1
-    verdict, used = judged(chain, upper, lower, level)
-    passed = max(verdict.prefixes.values())
-    if chain.shape != OWN and passed < known:
-        known = passed + 1
-    elif tried and known < size:
-        report.fault(f"draw.jsonl: the tests along the chain {chain.name!r} need answers that are not there")
-    rest: list[int | None] = [None] * (size - known)
-    eligible = [*verdict.eligible[:known], *[False] * (size - known)]
-    done = Verdict(eligible, verdict.prefixes, verdict.allowed, verdict.required, verdict.limits)
-    return Test(chain, level, used, known, [*upper[:known], *rest], [*lower[:known], *rest], done, paid)
-
-
-def run_tests(
-    plan: Plan,
-    chains: Sequence[Chain],
-    items: Sequence[Item],
-    judged: Judge,
-    report: Report,
-    *,
-    reserve: int | None,
-    tried: bool,
-) -> list[Test]:
-    """Each chain at its part of alpha: the main one gets what the others leave, and what it leaves goes back
-    to them, the one in reserve first. Whether that one is ``tried`` may depend on anything: its
-    share is spent.
-    """
-    left, tests = plan.alpha, list[Test]()
-
-    def test(number: int, level: Fraction) -> Test:
-        return run_test(chains[number], level, items, judged, report, tried=tried or number != reserve)
-
-    for number in range(1, len(chains)):
-        tests.append(test(number, (chains[number].share or Fraction(0)) * plan.alpha))
-        left -= tests[-1].attained
-    tests.insert(0, test(0, left))
-    left -= tests[0].attained
-    for number in sorted(range(1, len(tests)), key=lambda number: number != reserve):
-        if left <= 0:
-            break
-        before = tests[number]
-        tests[number] = test(number, before.attained + left)
-        left -= tests[number].attained - before.attained
-    return tests
+SAMPLE = 60
+"""Asked items on which the model of a chain in reserve is called first."""
 
 
 def costs_of(test: Test, plan: Plan, items: Sequence[Item], stated: Document, outside: int) -> list[float]:
@@ -180,12 +58,48 @@ def costs_of(test: Test, plan: Plan, items: Sequence[Item], stated: Document, ou
 
 @dataclass(frozen=True)
 class Selection:
-    """The tests, and the cheapest certified policy: ``index`` of chain ``number``, at ``least`` per item."""
+    """The tests, and the cheapest certified policy: ``index`` of chain ``number``, at ``least`` per item.
+    ``reserve`` is the chain that was not tried, if one was not.
+    """
 
     tests: list[Test]
     number: int
     index: int
     least: float
+    reserve: int | None
+
+    def models_cost(self, plan: Plan, asked: int) -> float:
+        """Of the chosen policy, cost per item of later models."""
+        test = self.tests[self.number]
+        first, paid = test.chain.models[0], test.paid[self.index]
+        total = sum(count * float(plan.costs[model]) for model, count in paid.items() if model < plan.models)
+        if first and any(limit is not None for limit in test.chain.policies[self.index]):
+            total += asked * float(plan.costs[first])
+        return total / max(asked, 1)
+
+    def expected_costs(self, plan: Plan, items: Sequence[Item], outside: int) -> list[float]:
+        """Everything the run pays; of a chain in reserve that was not tried nobody sees whether its model was
+        called on some asked items first, so both costs.
+        """
+        asked, prices = len(items), [float(cost) for cost in plan.costs]
+        called = {model: set[int]() for model in range(1, plan.models)}
+        for test in self.tests:
+            for model in called:
+                called[model] |= test.called.get(model, set())
+        tried = [{model: len(places) for model, places in called.items()}]
+        if self.reserve is not None and (model := self.tests[self.reserve].chain.models[0]):
+            more = min(max(SAMPLE, tried[0][model]), asked)
+            tried.append({**tried[0], model: more})
+        both, rest = plan.pilot_size - outside, plan.pool_size - asked
+        return [
+            plan.pool_size * prices[0]
+            + outside * sum(prices[1:-1])
+            + sum((n + both * (1 - n / max(asked, 1))) * prices[model] for model, n in counts.items())
+            + asked * prices[-1]
+            + rest * self.least
+            - outside * self.models_cost(plan, asked)
+            for counts in tried
+        ]
 
 
 def select(
@@ -231,7 +145,7 @@ def select(
         cost, best = min((cost, j) for j, cost in enumerate(costs[candidate]) if test.verdict.eligible[j])
         if best and cost < least:
             number, index, least = candidate, best, cost
-    return Selection(tests, number, index, least)
+    return Selection(tests, number, index, least, None if tried else reserve)
 
 
 class StoppedError(Exception):
@@ -278,8 +192,40 @@ def _check_paid(stated: Document, plan: Plan, outside: int, where: str, report: 
         report.fault(f"{where}: no pilot can have cost what stands in 'pilot_paid'")
 
 
+def check_pilot(
+    document: Document,
+    plan: Plan,
+    pilot: Mapping[str, Sequence[tuple[str | None, float | None] | None]],
+    salt: str,
+    report: Report,
+) -> None:
+    """``pilot_paid`` from what models said of the pilot items that nobody was asked about; ``document`` is a
+    certificate, or its ``scores``.
+    """
+    scored, prices = scored_of(document, plan, "certificate.json"), [float(cost) for cost in plan.costs]
+    if any(said is None for answers in pilot.values() for said in answers):
+        report.unchecked.append("what policies cost on the pilot: a model answered only later")
+        return
+    items = [item_said(name, answers, scored, salt) for name, answers in pilot.items()]
+    faults = document["pilot"]["items"] != len(items)
+    for chain, stated in zip(read_chains(document, "certificate.json"), document["chains"], strict=True):
+        first = chain.models[0]
+        for j, policy in enumerate(stated["policies"]):
+            ways = [chain.source(j, item, item.usable) for item in items]
+            paid = sum(
+                (source == plan.models) * prices[-1] + sum(prices[m] for m in by) for source, by in ways
+            )
+            if first and any(limit is not None for limit in chain.policies[j]):
+                paid += len(items) * prices[first]
+            faults += not isclose(policy["pilot_paid"], paid, rel_tol=1e-9, abs_tol=1e-12)
+    if faults:
+        report.fault("certificate.json: 'pilot_paid' is not what the policies cost on the pilot")
+    else:
+        report.checked.append(f"what each policy costs on {len(items)} items of the pilot")
+
+
 def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: Report) -> None:
-    """All of ``chains`` and ``result`` anew, but for money."""
+    """All of ``chains`` and ``result`` anew."""
     scored = scored_of(document, plan, "certificate.json")
     items = items_of(rows, plan.models, scored, same)
     if not all(row.called for row in rows if row.asked):
@@ -324,6 +270,23 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
         unanswered=sum(row.asked and row.label is None for row in rows),
         said=words.kept(test.chain.shape, test.chain.models, limits, names_of(document, plan)),
     )  # fmt: skip
+    _check_money(document, plan, items, found, report)
+
+
+def _check_money(
+    document: Document, plan: Plan, items: Sequence[Item], found: Selection, report: Report
+) -> None:
+    """Expected costs from what the policies cost on the pilot as stated, and on the asked items."""
+    stated, test, people = document["result"], found.tests[found.number], float(plan.costs[-1])
+    told = stated["expected_net_cost"]
+    nets = found.expected_costs(plan, items, document["pilot"]["items"])
+    net = min(nets, key=lambda net: abs(net - told))
+    routed = sum(
+        float(plan.costs[test.chain.source(found.index, item, item.usable)[0]]) for item in items
+    ) / max(len(items), 1)
+    values = (net, 1 - net / (plan.pool_size * people), 1 - routed / people)
+    for name, value in zip(MONEY, values, strict=True):
+        compare(stated[name], value, f"certificate.json, result.{name}", report, figure=True)
 
 
 def names_of(document: Document, plan: Plan) -> list[str]:

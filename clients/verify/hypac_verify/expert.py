@@ -39,6 +39,7 @@ from hypac_verify.reading import (
     part,
 )
 from hypac_verify.score_chains import Chain, items_of
+from hypac_verify.score_tests import by_target
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
         verdicts[number], uppers[number], lowers[number], chains[number].name, index,
         lambda j, place: chains[number].sources(j)[chains[number].slice_of(labels.keys[place])],
         Policy("slices", (), (), chains[number].ends, tuple(chains[number].sources(index))), {},
+        _spent(document, plan, chains[number], number, index),
     )  # fmt: skip
     eligible = any(any(verdict.eligible[1:]) for verdict in verdicts)
     if scored:
@@ -145,7 +147,10 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The chosen policy: the counts of its chain, and the source of an asked item under any policy of it."""
+    """The chosen policy: the counts of its chain, the source of an asked item under any policy of it, and
+    what an item is foretold to cost by it: for later models, for people, and on how many items of the pilot
+    the former is paid already.
+    """
 
     verdict: Verdict
     upper: Sequence[int | None]
@@ -155,6 +160,37 @@ class _Chosen:
     source: Callable[[int, int], int]
     policy: Policy
     told: Document
+    spent: tuple[float, float, float]
+
+
+def _spent(
+    document: Document, plan: Plan, chain: Slices, number: int, index: int
+) -> tuple[float, float, float]:
+    """From what models cost in each slice, and what the policy costs as stated."""
+    slices, size, asked = document["slices"], plan.pool_size, document["draw"]["asked"]
+    best = float(plan.costs[-2]) if plan.models > 1 else 0.0
+    at: list[list[float]] = [*slices["models_cost"], *([cost] * len(chain.ends) for cost in (0.0, best, 0.0))]
+    models = sum(
+        at[source][place] * count / size
+        for place, (source, count) in enumerate(zip(chain.sources(index), slices["sizes"], strict=True))
+    )
+    whole = document["chains"][number]["policies"][index]["cost"]
+    return models, whole - models, plan.pilot_size * (size - asked) / size
+
+
+def _net_cost(run: Run, labels: Labels, chosen: _Chosen) -> float:
+    """Everything the run pays; nothing twice ("Costs and savings")."""
+    plan, asked, (models, people, outside) = run.plan, len(labels.rows), chosen.spent
+    prices, rest, expert = [float(cost) for cost in plan.costs], plan.pool_size - asked, plan.models + EXPERT
+    by_her = sum(seen or chosen.source(chosen.index, i) == expert for i, seen in enumerate(labels.seen))
+    return (
+        plan.pool_size * prices[0]
+        + (outside + asked) * sum(prices[1:-1])
+        + asked * prices[-1]
+        + float(run.cost) * by_her
+        + (rest - outside) * models
+        + rest * people
+    )
 
 
 def _choice(document: Document, verdicts: Sequence[Verdict]) -> tuple[int, int, float]:
@@ -187,7 +223,7 @@ def _by_scores(
         run.plan, costs=(*run.plan.costs[:-1], run.cost), alpha=Fraction(third), rule="every_score"
     )
     items = items_of(rows, plan.models, every_score.scored_of(scores, plan, where), same)
-    judged, asked = every_score.by_target(plan, len(items)), len(items)
+    judged, asked = by_target(plan, len(items)), len(items)
     if run.share < 1:
         items = [
             replace(
@@ -224,10 +260,12 @@ def _by_scores(
         "models": [model + 1 for model in test.chain.models],
         "thresholds": [None if limit is None else list(limit) for limit in limits],
     }
-    policy = Policy(test.chain.shape, test.chain.models, limits)
+    policy, models = Policy(test.chain.shape, test.chain.models, limits), found.models_cost(plan, asked)
+    outside = scores["pilot"]["items"] or plan.pilot_size * (plan.pool_size - asked) / plan.pool_size
     return _Chosen(
-        test.verdict, test.upper, test.lower, test.chain.name, index, source, policy, told
-    ), certified
+        test.verdict, test.upper, test.lower, test.chain.name, index, source, policy, told,
+        (models, found.least - models, outside),
+    ), certified  # fmt: skip
 
 
 def _check_reference(document: Document, run: Run, asked: int, report: Report) -> None:
@@ -290,14 +328,9 @@ def _check_result(
         name: part(stated, name, float, "certificate.json, result")
         for name in ("expected_net_cost", "expected_net_saving")
     }
-    saving = 1 - money["expected_net_cost"] / (plan.pool_size * float(run.cost))
-    compare(
-        money["expected_net_saving"],
-        saving,
-        "certificate.json, result.expected_net_saving",
-        report,
-        figure=True,
-    )
+    net = _net_cost(run, labels, chosen)
+    for name, value in zip(money, (net, 1 - net / (plan.pool_size * float(run.cost))), strict=True):
+        compare(money[name], value, f"certificate.json, result.{name}", report, figure=True)
     reason = "" if index else _why_nothing(asked, enough, chains, verdicts, saves=saves)
     who = words.one_of(run.names)
     said = words.expert_promise(plan, run.names, run.replaced) if index else [

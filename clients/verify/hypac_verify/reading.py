@@ -58,6 +58,11 @@ class Report:
         else:
             self.left_out += 1
 
+    def note(self, words: str) -> None:
+        """What to know beside, once."""
+        if words not in self.notes:
+            self.notes.append(words)
+
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")

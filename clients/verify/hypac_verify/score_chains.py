@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import floor, inf
 
-from hypac_verify.draw import Same
+from hypac_verify.draw import Same, tie_break
 from hypac_verify.first_score import (
     chain_fault,
     limits_of,
@@ -118,6 +118,20 @@ def items_of(rows: Sequence[Row], models: int, scored: Sequence[bool], same: Sam
             )
         )
     return items
+
+
+def item_said(
+    name: str, answers: Sequence[tuple[str | None, float | None] | None], scored: Sequence[bool], salt: str
+) -> Item:
+    """An item from each model's answer and score, with keys and no losses."""
+    keys, usable = [EVERYTHING] * len(answers), [False] * len(answers)
+    for model, said in enumerate(answers):
+        answer, score = said or (None, None)
+        usable[model] = answer is not None and not (scored[model] and score is None)
+        if usable[model] and scored[model]:
+            keys[model] = (score or 0.0, tie_break(salt, name, model + 1))
+    none = (0,) * len(answers)
+    return Item(tuple(keys), tuple(usable), (True,) * len(answers), none, none)
 
 
 def chains_of_the_rule(plan: Plan, scored: Sequence[bool]) -> list[Planned]:

@@ -99,6 +99,7 @@ def test_the_formats_of_a_delivery_are_chosen_on_its_page(client_of, world) -> N
         "labels.tsv",
         "labels.parquet",
         "committed.jsonl",
+        "answered.jsonl",
         "certificate.json",
         "draw.jsonl",
         "README.md",

@@ -50,7 +50,7 @@ def content_of(response) -> bytes:
 
 def test_a_delivery_names_its_files_and_what_is_in_them(client, world) -> None:
     delivery = made(client, world, {"formats": ["jsonl", "tsv"]})
-    of_certificate = {"certificate.json", "draw.jsonl", "committed.jsonl"}
+    of_certificate = {"certificate.json", "draw.jsonl", "committed.jsonl", "answered.jsonl"}
     assert {"labels.jsonl", "labels.tsv", "README.md", "manifest.json", *of_certificate} == {
         file["name"] for file in delivery["files"]
     }

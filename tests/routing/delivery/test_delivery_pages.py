@@ -118,6 +118,7 @@ def test_the_archive_holds_all_files_and_verifies_by_the_command_shown(client_of
             f"run-1-delivery-1/{name}"
             for name in (
                 "committed.jsonl",
+                "answered.jsonl",
                 "labels.csv",
                 "labels.jsonl",
                 "certificate.json",

@@ -69,7 +69,7 @@ def test_from_a_file_to_certified_files_without_a_browser(world, tmp_path) -> No
     world.finish()
     words = ("deliver", slug, 1, "--formats", "jsonl,csv", "--to", tmp_path, "--here", "--json")
     delivered = json.loads(run(*words, user=user))
-    of_certificate = {"certificate.json", "draw.jsonl", "committed.jsonl"}
+    of_certificate = {"certificate.json", "draw.jsonl", "committed.jsonl", "answered.jsonl"}
     names = {"labels.csv", "labels.jsonl", "README.md", "manifest.json", *of_certificate}
     assert {Path(path).name for path in delivered["files"]} == names
     assert {path.name for path in tmp_path.iterdir()} == {*names, ".hypac.json"}
