@@ -1,11 +1,14 @@
 """The certificate on paper: one sheet, whatever was certified."""
 
+import io
 import os
 import re
 from decimal import Decimal
 
 import pytest
+import zxingcpp
 from django.urls import reverse
+from PIL import Image
 from playwright.sync_api import Page
 
 from routing.models import Run
@@ -72,8 +75,10 @@ def test_it_is_one_sheet_in_black_on_white(made, paper, page: Page, live_server)
     for hidden in (".site-header", "[data-print]"):
         assert not page.locator(hidden).first.is_visible()
     assert page.locator(".qr").is_visible()
+    square = Image.open(io.BytesIO(page.locator(".qr").screenshot()))
     digits = "".join(page.locator(".seal .hash span").all_inner_texts())
     assert digits == run.commitments.get(number=1).sha256
+    assert [code.text for code in zxingcpp.read_barcodes(square)] == [f"hypac:commitment:{digits}"]
     assert f"--commitment {digits}" in page.locator(".command").first.inner_text()
 
 
