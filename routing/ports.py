@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_noop
 
@@ -74,7 +74,7 @@ class Routing:
         that several people answered only `settled` can tell.
         """
         batch = label.work_item.batch
-        run = run_of_batch(batch.pk)
+        run = run_of_batch(batch)
         if run is None:
             return
         calibration = batch.pk in (run.calibration_batch_id, run.expert_batch_id)
@@ -101,7 +101,7 @@ class Routing:
 
     def settled(self, *, batch: WorkBatch, settlements: Sequence[Settlement]) -> None:
         """See what a changed label of record breaks, or whether the run is now complete."""
-        run = run_of_batch(batch.pk)
+        run = run_of_batch(batch)
         if run is None:
             return
         if batch.pk == run.later_audit_batch_id:
@@ -124,7 +124,7 @@ class Routing:
                 )
 
     def work_item_ended(self, *, work_item: WorkItem) -> None:
-        run = run_of_batch(work_item.batch_id)
+        run = run_of_batch(work_item.batch)
         if run is None:
             return
         if work_item.batch_id in (run.routed_batch_id, run.expert_routed_batch_id):
@@ -140,13 +140,13 @@ class Routing:
 
     def work_item_skipped(self, *, work_item: WorkItem, user: User) -> None:
         """What an annotator cannot label after the routing goes to the expert."""
-        run = run_of_batch(work_item.batch_id)
+        run = run_of_batch(work_item.batch)
         if run is not None and run.by_expert and work_item.batch_id == run.routed_batch_id:
             hand_over_item(run, work_item)
             look_after_end(run, work_item)
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
-        run = run_of_batch(batch.pk)
+        run = run_of_batch(batch)
         return None if run is None else decider_of(run, item_id)
 
     def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
@@ -289,14 +289,14 @@ def _on_the_roster(project: Project, user: User) -> str:
     """
     entries = RosterEntry.objects.filter(run__project=project, user=user, run__state__in=UNDER_WAY)
     strict = Q(role=RosterEntry.Role.EXPERT) | Q(run__reference=Run.Reference.SETTLED)
-    # One that was cancelled may have left answers of single people, which settle nothing.
-    cancelled = Q(state=State.CANCELLED, reference=OuterRef("run__reference"))
-    earliest = Run.objects.filter(Q(pk=OuterRef("run")) | cancelled, project=project).order_by("number")
-    begun = entries.filter(strict).annotate(since=Subquery(earliest.values("created_at")[:1]))
-    entry = begun.order_by("run__number").values_list("run__number", "since").first()
+    fields = ("run", "run__number", "run__reference")
+    entry = entries.filter(strict).order_by("run__number").values_list(*fields).first()
     if entry is None:
         return ""
-    number, since = entry
+    run, number, reference = entry
+    # One that was cancelled may have left answers of single people, which settle nothing.
+    begun = Run.objects.filter(Q(pk=run) | Q(state=State.CANCELLED, reference=reference), project=project)
+    since = begun.earliest("number").created_at
     seers = ROLES_BY_ACTION["review"]
     now = Membership.objects.filter(project=project, user=user, role__in=seers).exists()
     if not now and not _had_role(project, user, seers, since=since):

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from annotation.common.value_reader import Value
-from annotation.labelling import queue
 from annotation.models import Item, User, WorkBatch, WorkItem
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run
@@ -13,7 +12,7 @@ from routing.runs.certify import analyse
 from routing.runs.expert.ask import ask_expert
 from routing.runs.route import route
 from testbed.factories import add_member, make_items
-from testbed.worlds import CHOICES, World, files_of, make_world
+from testbed.worlds import CHOICES, World, files_of, handed_out, make_world, submitted
 
 
 class ExpertWorld:
@@ -80,19 +79,11 @@ class ExpertWorld:
         """Let people label what waits for them; returns how many labels that made."""
         count = 0
         for user in users:
-            while limit is None or count < limit:
-                task = queue.claim(project=self.world.project, user=user)
-                if task is None:
-                    break
-                self.world.keys += 1
-                queue.submit(
-                    user=user,
-                    work_item_id=task.work_item.pk,
-                    token=task.token,
-                    value=self.answer(user, task.work_item.item),
-                    idempotency_key=f"key-{self.world.keys}",
-                )
-                count += 1
+            while tasks := handed_out(self.world.project, user, None if limit is None else limit - count):
+                for task in tasks:
+                    self.world.keys += 1
+                    value = self.answer(user, task.item)
+                    count += submitted(user, task, value, f"key-{self.world.keys}")
         return count
 
     def asked(self, run: Run) -> Run:

@@ -4,16 +4,21 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 from django.utils import timezone
 
+from annotation.common.clock import database_time
 from annotation.common.files import open_file
 from annotation.common.value_reader import Value
+from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.labelling import queue
-from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
+from annotation.labelling.leases import LeasedItem
+from annotation.labelling.next_item import available_work_items, batches_with_work
+from annotation.models import Item, Job, Label, Membership, Project, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 from routing.delivery.formats import Row
 from routing.labels.all_items import delivery_of
@@ -27,6 +32,7 @@ from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 
 CHOICES = ("cat", "dog", "emu")
+TOKEN = "0" * 32
 
 
 def files_of(delivery: Delivery) -> dict[str, bytes]:
@@ -42,6 +48,45 @@ def rows_of(run: Run) -> list[Row]:
     """What a delivery would hold now, item by item."""
     with delivery_of(run) as (_, _, pages):
         return [row for page in pages for row in page.rows()]
+
+
+def handed_out(project: Project, user: User, limit: int | None) -> list[LeasedItem]:
+    """All that the queue would give this person one after the other, at most `limit`, in its order; where it
+    gives somebody who may label only so many items, the next one. A claim each would ask anew before each.
+    """
+    first = queue.claim(project=project, user=user) if limit != 0 else None
+    if first is None:
+        return []
+    member = Membership.objects.get(project=project, user=user)
+    if limit == 1 or member.max_labels is not None or member.max_per_day is not None:
+        return [first]
+    now, found = database_time(), list[tuple[int, int, WorkItem]]()
+    objection = routing_port().blind_objection(project=project, user=user)
+    for batch, _expired in batches_with_work(project, now):
+        if not (batch.blind and objection):
+            waiting = available_work_items(batch, user).filter(state=WorkItem.State.OPEN)
+            found += ((batch.priority, row.order, row) for row in waiting.select_related("item"))
+    found.sort(key=lambda one: (one[0], one[1], one[2].pk))
+    others = {row.item_id: row for _, _, row in reversed(found) if row.item_id != first.item.pk}
+    rows = list(reversed(others.values()))[: None if limit is None else limit - 1]
+    until = now + timedelta(seconds=project.lease_seconds)
+    WorkItem.objects.filter(pk__in=[row.pk for row in rows]).update(
+        state=WorkItem.State.LEASED, leased_to=user, lease_token=TOKEN, lease_expires_at=until
+    )
+    return [first, *(LeasedItem(row, row.item, TOKEN, until) for row in rows)]
+
+
+def submitted(user: User, task: LeasedItem, value: Value, key: str) -> bool:
+    """Whether the answer was taken; not where another answer had the item withdrawn."""
+    try:
+        queue.submit(
+            user=user, work_item_id=task.work_item.pk, token=task.token, value=value, idempotency_key=key
+        )
+    except ConflictError:
+        if WorkItem.objects.get(pk=task.work_item.pk).state != WorkItem.State.WITHDRAWN:
+            raise
+        return False
+    return True
 
 
 @dataclass
@@ -80,24 +125,16 @@ class World:
         """Let people label what waits. `answer` gives None for an item that is to be skipped by everybody."""
         count = 0
         for user in self.annotators:
-            while limit is None or count < limit:
-                task = queue.claim(project=self.project, user=user)
-                if task is None:
-                    break
-                item = task.work_item.item
-                value = answer(item) if answer else self.truth[item.external_id]
-                if value is None:
-                    queue.skip(user=user, work_item_id=task.work_item.pk, token=task.token, reason="unclear")
-                    continue
-                self.keys += 1
-                queue.submit(
-                    user=user,
-                    work_item_id=task.work_item.pk,
-                    token=task.token,
-                    value=value,
-                    idempotency_key=f"key-{self.keys}-of-{self.project.pk}",
-                )
-                count += 1
+            while tasks := handed_out(self.project, user, None if limit is None else limit - count):
+                for task in tasks:
+                    value = answer(task.item) if answer else self.truth[task.item.external_id]
+                    if value is None:
+                        queue.skip(
+                            user=user, work_item_id=task.work_item.pk, token=task.token, reason="unclear"
+                        )
+                        continue
+                    self.keys += 1
+                    count += submitted(user, task, value, f"key-{self.keys}-of-{self.project.pk}")
         return count
 
     def arrive(
@@ -127,7 +164,7 @@ class World:
             state=WorkItem.State.DONE, finished_at=timezone.now()
         )
         labels = Label.objects.bulk_create(self._label_of(row, *answer(row)) for row in waiting)
-        if run := run_of_batch(batch.pk):
+        if run := run_of_batch(batch):
             Spend.objects.bulk_create(price_of_label(run, label) for label in labels[:-1])
         routing_port().label_stored(label=labels[-1], replaced=None)
 

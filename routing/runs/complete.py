@@ -12,7 +12,7 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import unsettled
-from annotation.models import Project, WorkItem
+from annotation.models import Project, WorkBatch, WorkItem
 from annotation.task_types import TASK_TYPES
 from routing.common.states import ROUTED, State
 from routing.models import Run
@@ -22,21 +22,23 @@ from routing.runs.events import CALIBRATION_DONE, calibration_done, run_complete
 CROWD = 200
 
 
-def run_of_batch(batch_id: int) -> Run | None:
+def run_of_batch(batch: WorkBatch) -> Run | None:
     """The run that a batch was made for, without what is large of it: each answer asks for it."""
-    return (
+    run = (
         Run.objects.filter(
-            Q(calibration_batch=batch_id)
-            | Q(routed_batch=batch_id)
-            | Q(expert_batch=batch_id)
-            | Q(expert_routed_batch=batch_id)
-            | Q(later_audit_batch=batch_id)
+            Q(calibration_batch=batch)
+            | Q(routed_batch=batch)
+            | Q(expert_batch=batch)
+            | Q(expert_routed_batch=batch)
+            | Q(later_audit_batch=batch)
         )
-        .select_related("project", "routed_batch", "expert_routed_batch")
         .annotate(watched=events.is_watched("project"))
         .defer("chains", "slices", "tally", "score_params", "loss_params")
         .first()
     )
+    if run is not None:
+        run.project = batch.project
+    return run
 
 
 def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
