@@ -42,7 +42,9 @@ class CommitmentReport:
         """Where the draw comes from, in a sentence in the language that is on."""
         kind = self.named.get("kind", Run.DrawFrom.SYSTEM)
         if kind == Run.DrawFrom.NONCE:
-            return _("The draw comes from a text that somebody chose after the first commitment was shown.")
+            return _(
+                "The draw comes from a text that somebody else chooses once the first commitment is shown."
+            )
         if kind in BEACONS:
             return _(
                 "The draw comes from a value of a public beacon that was not there before %(time)s, after "

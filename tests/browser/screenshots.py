@@ -99,6 +99,12 @@ def projects() -> Iterator[Shot]:
     yield from of(waiting, "overview", "jobs")
     yield from of(waiting, "run", number=run.number)
 
+    drawn_by_others = world("Waits for a stranger's text")
+    run = drawn_by_others.start(m=100, draw_from="nonce")
+    drawn_by_others.do("prepare_run")
+    yield from of(drawn_by_others, "overview", "plan")
+    yield from of(drawn_by_others, "run", number=run.number)
+
     labelled = world("Being labelled")
     run = labelled.start(m=100)
     labelled.do("prepare_run")
