@@ -18,6 +18,7 @@ from tests.core.certificates import make_files
 from tests.verify.reports import found_in
 
 pytestmark = pytest.mark.costly
+V6 = Path(__file__).parent.parent / "core" / "data" / "delivery-v6"
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,47 @@ def test_files_that_are_none(data: bytes, name: str, files: dict[str, bytes], tm
     found = found_in(tmp_path, files | {name: data})
     assert found.code == 2
     assert "no delivery holds" not in found.faults
+
+
+LINE = b'{"answers":[["cat",0.5],["cat",0.5]],"content":"","item_id":"t1","u":0.5}\n'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\n",
+        b"\xff\xfe",
+        b"null",
+        b"[]",
+        b"{",
+        b'{"a":1,"a":2}',
+        b"\0" * 100,
+        LINE.replace(b"0.5]]", b"1e999]]"),
+        LINE.replace(b"0.5]]", b"-0.5]]"),
+        LINE.replace(b"0.5]]", b"true]]"),
+        LINE.replace(b'"u":0.5', b'"u":"0.5"'),
+        LINE.replace(b'"u":0.5', b'"u":2.0'),
+        LINE.replace(b',["cat",0.5]', b""),
+        LINE.replace(b'["cat",0.5]', b'{"cat":0.5}'),
+        LINE.replace(b'"item_id":"t1"', b'"item_id":1'),
+    ],
+    ids=lambda data: repr(data)[:60],
+)
+@pytest.mark.parametrize("name", ["committed.jsonl", "answered.jsonl", "pilot.jsonl"])
+def test_lines_of_models_that_are_none(data: bytes, name: str, tmp_path: Path) -> None:
+    whole = {path.name: path.read_bytes() for path in V6.iterdir()}
+    found = found_in(tmp_path, whole | {name: whole[name] + data})
+    assert found.code == 2
+    assert "no delivery holds" not in found.faults
+
+
+@pytest.mark.parametrize("name", ["committed.jsonl", "answered.jsonl", "pilot.jsonl"])
+def test_lines_of_models_that_come_twice_or_are_of_nothing(name: str, tmp_path: Path) -> None:
+    whole = {path.name: path.read_bytes() for path in V6.iterdir()}
+    del whole["manifest.json"]
+    twice = whole[name].splitlines(keepends=True)[0]
+    for line in (twice, LINE.replace(b"t1", b"nowhere")):
+        assert found_in(tmp_path, whole | {name: whole[name] + line}).code == 1
 
 
 def test_a_key_that_stands_twice(files: dict[str, bytes], tmp_path: Path) -> None:
