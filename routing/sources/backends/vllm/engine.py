@@ -23,6 +23,9 @@ from routing.sources.backends.base import BackendError, named
 
 log = logging.getLogger(__name__)
 
+QUIET = {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+"""Without it vLLM tells its makers of every engine that starts."""
+
 MISSING = failures.register(
     "vllm_missing",
     gettext_noop(
@@ -137,6 +140,8 @@ class Engine:
             self._unload()
 
     def _load(self) -> None:
+        os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
+
         import vllm
 
         began = time.monotonic()

@@ -1,9 +1,12 @@
 """The `vllm` backend with an engine that a test scripts. A real one: tests/services/test_real_servers.py."""
 
 import json
+import os
+import sys
 from collections import deque
 from contextlib import contextmanager
-from types import SimpleNamespace
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -11,7 +14,7 @@ from annotation.errors import InputError
 from annotation.models import Item
 from routing.sources.backends import BackendError, Prompt, SourceContext, TaskSpec, open_backend, predict_all
 from routing.sources.backends.vllm import backend as vllm_backend
-from routing.sources.backends.vllm.engine import MISSING, Finished
+from routing.sources.backends.vllm.engine import MISSING, NOT_LOADED, QUIET, Finished
 from tests.routing.sources.backends.asking import items
 
 END = 3
@@ -243,6 +246,25 @@ def test_without_vllm_it_says_what_to_install(models):
         predict_all(open_vllm(), items(1))
     assert caught.value.code == MISSING.code
     assert "requirements-gpu.txt" in caught.value.message
+
+
+def test_an_engine_tells_its_makers_nothing_of_itself(models, monkeypatch):
+    told = {}
+
+    def load(**_options):
+        told.update(os.environ)
+        raise RuntimeError("no memory")
+
+    module = ModuleType("vllm")
+    module.__spec__, module.LLM = ModuleSpec("vllm", None), load
+    monkeypatch.setitem(sys.modules, "vllm", module)
+    for name in QUIET:
+        monkeypatch.setenv(name, "")  # so that it is as it was afterwards
+        monkeypatch.delenv(name)
+    with pytest.raises(BackendError) as caught:
+        predict_all(open_vllm(), items(1))
+    assert caught.value.code == NOT_LOADED.code
+    assert told["VLLM_NO_USAGE_STATS"] == told["HF_HUB_DISABLE_TELEMETRY"] == "1"
 
 
 # --- Which model --------------------------------------------------------------------------------------------
