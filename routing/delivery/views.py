@@ -34,9 +34,13 @@ BESIDE = {
     "draw.jsonl": gettext_lazy(
         "The calibration set with the labels by people and the answers of the models."
     ),
+    "committed.jsonl": gettext_lazy("What models had said of each item before the draw."),
+    "pilot.jsonl": gettext_lazy("What they had said of the pilot, where the run has one."),
+    "answered.jsonl": gettext_lazy("What they have said since, so that every route can be checked."),
+    "manifest.json": gettext_lazy("Size and SHA-256 of every other file."),
     "README.md": gettext_lazy("What is in the delivery, what is promised and what is not, in words."),
 }
-"""The files that are in every delivery, whatever its formats, and what people are told of each."""
+"""The files of a delivery whatever its formats, and what people are told of each."""
 
 
 @needs("deliveries.view", "GET")
