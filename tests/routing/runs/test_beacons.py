@@ -9,6 +9,7 @@ from routing.runs.beacons import BEACONS, draw_from_of, fetched
 from testbed.scripted_server import Reply, ScriptedServer
 from testbed.worlds import make_world
 
+pytestmark = pytest.mark.costly
 VALUE = {"drand": "5e" * 32, "nist": "a7" * 64}
 NOW = datetime(2026, 3, 1, 12, 0, 20, tzinfo=UTC)
 

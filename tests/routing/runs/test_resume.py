@@ -166,7 +166,7 @@ def test_the_analysis_and_the_delivery_happen_once(monkeypatch):
         kill_and_take_over(world, "deliver_run")
     assert run.deliveries.count() == 0
     world.do("deliver_run")
-    assert run.deliveries.get().files.count() == 7
+    assert run.deliveries.get().files.count() == 8
 
 
 def test_a_model_that_fails_for_good_ends_the_job_in_words_and_it_can_be_started_again(monkeypatch):
