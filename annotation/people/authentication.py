@@ -34,6 +34,12 @@ class TokenAuthentication(auth.TokenAuthentication):
             raise
         return found
 
+    def authenticate_header(self, request: Request) -> str:
+        """What has to stand before the token: Django REST framework's own word, or RFC 6750's, which most
+        programs know.
+        """
+        return "Bearer" if _scheme(request) == b"bearer" else "Token"
+
     def authenticate_credentials(self, token: bytes) -> tuple[User, ApiToken]:
         try:
             digest = hash_token(token.decode("ascii"))
@@ -59,4 +65,8 @@ class SessionAuthentication(authentication.SessionAuthentication):
 
 def shows_token(request: Any) -> bool:
     """Whether the request wants to log in by a token; it may be a wrong one."""
-    return get_authorization_header(request).lower().startswith(b"token ")
+    return _scheme(request) in (b"token", b"bearer")
+
+
+def _scheme(request: Any) -> bytes:
+    return bytes(get_authorization_header(request).lower().partition(b" ")[0])

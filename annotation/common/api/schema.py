@@ -135,7 +135,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "`Token <token>`; the page of one's account makes tokens.",
+            "description": "`Token <token>` or `Bearer <token>`; the page of one's account makes tokens.",
         }
 
 
