@@ -46,6 +46,7 @@ WITHOUT_MEANING = {
     "answer is right",
     "draw.jsonl: person": "on trust, where no count changes",
     "draw.jsonl: called": "on trust, where no test needs the answer",
+    "draw.jsonl: later": "that an answer came only after the second commitment: who noted its hash can tell",
     "committed.jsonl: content": "of what people saw, whose texts the verifier does not read",
     "committed.jsonl: answers": "of an item that was not asked about, where another source labelled it",
     "answered.jsonl: item_id": "of an item that was taken in later",

@@ -5,11 +5,12 @@
 
 from django.urls import path
 
-from annotation.api import root, urls
+from annotation.api import me, root, urls
 from annotation.people import tokens_api as tokens
 
 urlpatterns = [
     path("", root.Root.as_view(), name="api_root"),
+    path("me/", me.Me.as_view(), name="api_me"),
     path("tokens/", tokens.TokenList.as_view(), name="api_tokens"),
     path("tokens/<row:token_id>/", tokens.TokenDetail.as_view(), name="api_token"),
     path("docs/", root.api_docs, name="api_docs"),

@@ -36,6 +36,7 @@ class OnceGenerator(SchemaGenerator):
 
 
 class Links(serializers.Serializer[Any]):
+    me = serializers.URLField()
     projects = serializers.URLField()
     invitations = serializers.URLField()
     tokens = serializers.URLField()
@@ -48,6 +49,7 @@ class Root(ApiView):
     def get(self, request: Request) -> Response:
         """Where to begin."""
         places = {
+            "me": "api_me",
             "projects": "api_projects",
             "invitations": "api_own_invitations",
             "tokens": "api_tokens",

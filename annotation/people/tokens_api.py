@@ -46,7 +46,7 @@ class TokenList(ApiView):
     def get(self, request: Request) -> Response:
         """One's own tokens; by a session only."""
         tokens = ApiToken.objects.filter(user=cast(User, request.user)).select_related("project")
-        return Response({"results": [_content(token) for token in tokens]})
+        return Response({"results": [token_content(token) for token in tokens]})
 
     @extend_schema(request=TokenFields, responses={201: NewTokenBody})
     def post(self, request: Request) -> Response:
@@ -60,7 +60,7 @@ class TokenList(ApiView):
             if project is None:
                 raise InputError("You take no part in such a project.", where="project")
         token, secret = make_token(user=user, project=project, **body)
-        return Response({**_content(token), "token": secret}, status=201)
+        return Response({**token_content(token), "token": secret}, status=201)
 
 
 class TokenDetail(ApiView):
@@ -77,7 +77,7 @@ class TokenDetail(ApiView):
         return Response(status=204)
 
 
-def _content(token: ApiToken) -> dict[str, Any]:
+def token_content(token: ApiToken) -> dict[str, Any]:
     return {
         "id": token.pk,
         "name": token.name,

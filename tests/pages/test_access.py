@@ -258,6 +258,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "api_own_invitation_accept": {"POST"},
     "api_own_invitation_decline": {"POST"},
     "api_root": {"GET"},
+    "api_me": {"GET"},
     "api_tokens": {"GET", "POST"},
     "api_token": {"DELETE"},
     "api_projects": {"GET", "POST"},

@@ -110,6 +110,7 @@ def test_the_schema_is_made_once_and_named_at_the_root(client, monkeypatch) -> N
     client.force_login(make_user())
     links = client.get("/api/v1/").json()
     assert {name: link.removeprefix("http://testserver") for name, link in links.items()} == {
+        "me": "/api/v1/me/",
         "projects": "/api/v1/projects/",
         "invitations": "/api/v1/invitations/",
         "tokens": "/api/v1/tokens/",

@@ -46,6 +46,20 @@ class TestWhatOpens:
         answer = Client().get(PROJECTS, headers={"Authorization": f"{scheme} {secret}"})
         assert [row["slug"] for row in answer.json()["results"]] == [project.slug]
 
+    def test_who_asks_is_told_by_what(self, owner, project, secret) -> None:
+        told = Client().get("/api/v1/me/", headers={"Authorization": f"Bearer {secret}"}).json()
+        assert (told["username"], told["makes_projects"]) == (owner.username, True)
+        assert (told["token"]["name"], told["token"]["project"]) == ("nightly", None)
+        assert secret not in str(told)
+        less = make_token(user=owner, name="less", role="viewer", project=project)[1]
+        told = Client().get("/api/v1/me/", headers={"Authorization": f"Token {less}"}).json()
+        assert (told["makes_projects"], told["token"]["role"]) == (False, "viewer")
+        assert told["token"]["project"] == project.slug
+        client = Client()
+        client.force_login(owner)
+        assert client.get("/api/v1/me/").json()["token"] is None
+        assert Client().get("/api/v1/me/").status_code == 401
+
     def test_what_is_stored_opens_nothing(self, secret) -> None:
         token = ApiToken.objects.get()
         stored = [str(value) for value in ApiToken.objects.values_list().get()]
