@@ -92,11 +92,15 @@ def _committing(
     piloted = draw_pilot(pool_size=len(items), size=plan.pilot, entropy=7).tolist()
     later = set(piloted)
 
-    def line(place: int) -> bytes:
+    def line(place: int, *, early: bool) -> bytes:
         first, second = ((str(answers[place, k]), float(u[place, k])) for k in (0, 1))
-        return item_line(items[place], "0" * 64, first[1], [first, second if place in later else None])
+        known = [first, second if place in later or not early else None]
+        return item_line(items[place], "0" * 64, first[1], known)
 
-    lines, pilot = [line(place) for place in range(len(items))], [line(place) for place in piloted]
+    lines = [line(place, early=True) for place in range(len(items))]
+    pilot = [line(place, early=True) for place in piloted]
+    since = [line(place, early=False) for place in range(len(items)) if place not in later]
+    (folder / "answered.jsonl").write_bytes(b"".join(one + b"\n" for one in since))
     (folder / "committed.jsonl").write_bytes(b"".join(one + b"\n" for one in lines))
     (folder / "pilot.jsonl").write_bytes(b"".join(one + b"\n" for one in pilot))
     reference = dict(document.get("reference", {}))
