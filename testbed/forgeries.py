@@ -129,7 +129,7 @@ def _commit(document: Node, files: Files) -> None:
     reference.pop("replaced", None)
     chains = fixed_chains(document, document["plan"]["rule"])
     lines = {name: files[name].splitlines() for name in LINES if name in files}
-    pilot = lines_document(lines["pilot.jsonl"])
+    pilot = lines_document(lines.get("pilot.jsonl", []))
     first |= {
         "project": provenance["project"],
         "run": provenance["run"],

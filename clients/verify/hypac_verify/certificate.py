@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log2
+from math import ceil, floor, log2
 from pathlib import Path
 
 from hypac_verify import every_score, expert, first_score, words
@@ -228,6 +228,7 @@ def _untestable(plan: Plan, asked: int) -> str:
         return f"the bound {plan.bound!r} is none of the exact ones"
     if same_by(plan) is None:
         return f"the loss {plan.loss!r} is none of the 0-1 losses that are known here"
+    asked = max(asked, min(floor(plan.m * plan.p), plan.pool_size))  # which chains there are follows from it
     least = min(asked, plan.pool_size - asked, plan.budget + asked + 1)
     bits = least * log2(plan.pool_size + 1)
     if plan.target == "population":

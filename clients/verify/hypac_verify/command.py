@@ -132,8 +132,10 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
     if card is None:
         report.unchecked.append("the data card: there is no README.md")
     names = [name for name in READABLE if name in found]
-    for name in names:
-        check_delivery(found[name], name, checked, card, report, audited, said)
+    labels = [check_delivery(found[name], name, checked, card, report, audited, said) for name in names]
+    for name, other in zip(names[1:], labels[1:], strict=True):
+        if differing := len(labels[0] ^ other):
+            report.fault(f"{name}: its labels and sources are not those of {names[0]} ({differing} rows)")
     for name in OTHERS:
         if name in found:
             report.unchecked.append(f"{name}: this format is not read; {', '.join(READABLE)} are")
@@ -145,7 +147,7 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
 def _check_pilot_costs(checked: Checked, pilot: dict[str, Said], report: Report) -> None:
     """What policies on every score cost on the pilot, where it is there and there are any."""
     document, plan = checked.document, checked.plan
-    if not pilot or not ("scores" in document or plan.rule == "every_score"):
+    if report.faults or not pilot or not ("scores" in document or plan.rule == "every_score"):
         return
     asked = {row.item_id for row in checked.rows if row.asked}
     answers = {name: said.answers for name, said in pilot.items() if name not in asked}
@@ -188,7 +190,7 @@ VERDICTS = {
 }
 
 
-def on_trust(checked: Checked, noted: Noted) -> list[str]:
+def on_trust(report: Report, checked: Checked, noted: Noted) -> list[str]:
     """What no file can show, and what only those could whose hash was noted in time."""
     made = checked.made
     if made is None:
@@ -200,7 +202,7 @@ def on_trust(checked: Checked, noted: Noted) -> list[str]:
         *([] if first else [answers]),
         *([] if first and second else [fixed]),
         *([] if noted.heads else [ledger]),
-        *([] if checked.plan.rule == "every_score" else [FORETOLD]),  # the pilot is there, and was looked at
+        *([] if report.pilot_costs and checked.plan.rule == "every_score" else [FORETOLD]),
         VALID,
     ]
 
@@ -226,7 +228,7 @@ def told(report: Report, checked: Checked, noted: Noted = NOTHING) -> str:
         ("Does not hold:", [*report.faults, *more]),
         ("Not checked:", report.unchecked),
         ("To know:", report.notes),
-        ("On trust:", on_trust(checked, noted)),
+        ("On trust:", on_trust(report, checked, noted)),
     ):
         if lines:
             parts += [title, *(f"  - {line}" for line in lines), ""]
@@ -247,7 +249,7 @@ def document(report: Report, checked: Checked, noted: Noted = NOTHING) -> Docume
         "faults_left_out": report.left_out,
         "not_checked": report.unchecked,
         "notes": report.notes,
-        "on_trust": on_trust(checked, noted),
+        "on_trust": on_trust(report, checked, noted),
     }
 
 
@@ -299,8 +301,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(json.dumps({"code": UNUSABLE, "error": str(error)}))
         print(f"hypac-verify: {error}", file=sys.stderr)
         return UNUSABLE
-    print(json.dumps(result, indent=2) if options.json else "\n".join(lines))
+    print(json.dumps(result, indent=2) if options.json else "\n".join(map(_shown, lines)))
     return code
+
+
+def _shown(text: str) -> str:
+    """As any terminal can show it: nothing of a file moves the cursor, or cannot be written."""
+    plain = "".join(sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text)
+    encoding = sys.stdout.encoding or "utf-8"
+    return plain.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -112,8 +112,11 @@ def check_files(
         ),
     }
     for name, (root, where) in wanted.items():
+        size = plan.pool_size if name == "committed.jsonl" else plan.pilot_size
+        if root != {"count": size, "root": root.get("root") if isinstance(root, dict) else None}:
+            report.fault(f"{where}: it does not hold as many items as the plan, {size}")
         if name not in files:
-            if root == {"count": 0, "root": Tree().root}:
+            if size == 0:
                 continue  # no run without a pilot delivers one
             report.unchecked.append(
                 f"{name}: it is not there, and with it what models had said before the draw"
@@ -129,6 +132,9 @@ def check_files(
         return said, pilot
     if len(said) != plan.pool_size or pool_hash(said) != pool["hash"]:
         report.fault("committed.jsonl: its items are not those of the pool, in their order (pool.hash)")
+    for item, one in [*said.items(), *pilot.items()]:
+        if fault := _first_fault(one):
+            report.fault(f"committed.jsonl or pilot.jsonl, item {item!r}: {fault}")
     names = list(said)
     for row in rows:
         for fault in _row_faults(row, said.get(row.item_id), names):
@@ -159,7 +165,11 @@ def with_answered(
         if not kept or (before.content, before.u) != (now.content, now.u) or before.answers == now.answers:
             report.fault(f"{path.name}, item {item!r}: it is not what was committed to, and more")
     for row in rows:
-        for fault in _answer_faults(row, answered[row.item_id]) if row.item_id in answered else ():
+        if row.item_id in answered:
+            faults_of_row = list(_answer_faults(row, answered[row.item_id], called_later=True))
+        else:
+            faults_of_row = ["it lacks an answer that the draw has"] if _unsaid(row, said) else []
+        for fault in faults_of_row:
             report.fault(f"{path.name}, item {row.item_id!r}: {fault}")
     if len(report.faults) == faults:
         report.notes.append(
@@ -227,13 +237,40 @@ def _row_faults(row: Row, said: Said | None, names: Sequence[str]) -> Iterator[s
     for model in row.later:
         if row.asked and said.answers[model - 1] is not None:
             yield f"model {model} answered before the draw, and it is said to have done so later"
-    yield from _answer_faults(row, said)
+    yield from _answer_faults(row, said, called_later=False)
 
 
-def _answer_faults(row: Row, said: Said) -> Iterator[str]:
-    """Where the draw has other answers and scores of an asked item."""
+def _first_fault(said: Said) -> str:
+    """Of the first model's answer, by whose score all are drawn and routed, U has to be the score."""
+    first = said.answers[0]
+    if said.u is None or said.u == 1.0:
+        return ""
+    if first is None or first[0] is None:
+        return "it has an uncertainty, and no answer of the first model"
+    return "its uncertainty is not the first model's score" if first[1] != said.u else ""
+
+
+def _unsaid(row: Row, said: Mapping[str, Said]) -> bool:
+    """Whether the draw has a later model's answer that was not there at the first commitment."""
+    one = said.get(row.item_id)
+    if one is None or not row.asked:
+        return False
+    return any(
+        answer is not None and known is None and row.called[model : model + 1] != (False,)
+        for model, (answer, known) in enumerate(zip(row.answers, one.answers, strict=False))
+    )
+
+
+def _answer_faults(row: Row, said: Said, *, called_later: bool) -> Iterator[str]:
+    """Where the draw has other answers and scores of an asked item. It has what was said at the first
+    commitment; with ``called_later`` a model may have been asked only once the draw was written.
+    """
     for model, answer in enumerate(said.answers if row.asked else ()):
-        if answer is None or row.called[model : model + 1] == (False,) or model >= len(row.answers):
+        if answer is None or model >= len(row.answers):
+            continue
+        if row.called[model : model + 1] == (False,):
+            if not called_later:
+                yield f"model {model + 1} had answered before the draw, which says that it was not asked"
             continue
         if answer[0] != row.answers[model]:
             yield f"the answer of model {model + 1} in the draw is another one"

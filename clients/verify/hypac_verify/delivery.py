@@ -74,10 +74,14 @@ class Routes:
             counts.no_score += 1
             return ""
         allowed, nominal = self._allowed(self.key(row))
+        answered = False
         if nominal is None and (sent := self._by_every_score(row)) is not None:
             allowed, nominal = {sent}, sent
+            answered = sent < self._models
         if nominal is None:
             counts.unseen += 1
+        if row.source is None and answered and row.reason not in WAITS:
+            return "it has no label, and the thresholds send it to a model that has answered"
         if row.source is None:
             waits = nominal is None or nominal >= self._models or row.uncertainty == 1.0 or nominal > 0
             return "" if waits else "it has no label, and the thresholds send it to the first model"
@@ -125,13 +129,13 @@ class Routes:
         policy, k, said = self._policy, self._models, self._said.get(row.external_id)
         if policy is None or said is None or len(self._scored) != k:
             return None
-        if any(said.answers[model] is None for model in policy.models):
-            return None
         first = None if said.answers[0] is None else (said.answers[0][0], said.u)
         answers = [one if model in policy.models else None for model, one in enumerate(said.answers)]
         item = item_said(row.external_id, [first, *answers[1:]], self._scored, self._salt)
         chain = Chain("", policy.shape, policy.models, None, (policy.thresholds,))
-        source = chain.source(0, item, item.usable)[0]
+        source, called = chain.source(0, item, item.usable)
+        if any(said.answers[model] is None for model in {policy.models[0], *called}):
+            return None
         return source if source < k or not self._expert else k + 2
 
     def _passed_on(self, nominal: int, last: int, unusable: bool) -> set[int]:
@@ -147,13 +151,14 @@ def check_delivery(
     report: Report,
     audited: Mapping[str, str],
     said: Mapping[str, Said],
-) -> None:
+) -> set[tuple[str, str | None, str | None]]:
     """One delivered file against certificate, draw, data card, the labels that a final audit drew, and what
     models had said of each item before the draw.
     """
     before, counts, routes = len(report.faults), Counts(), Routes(checked, said)
     drawn = {row.item_id: row for row in checked.rows}
     part_of = is_part(card)
+    labels = set[tuple[str, str | None, str | None]]()
     seen, pool, keys, left = set[str](), list[str](), list[Key](), dict(drawn)
     for row in rows_of(path, name):
         where = f"{name}, item {row.external_id!r}"
@@ -161,6 +166,7 @@ def check_delivery(
             report.fault(f"{where}: it stands there twice")
             continue
         seen.add(row.external_id)
+        labels.add((row.external_id, row.label, row.source))
         counts.rows += 1
         for fault in _row_faults(row, checked, counts):
             report.fault(f"{where}: {fault}")
@@ -170,6 +176,12 @@ def check_delivery(
             scored = row.uncertainty is not None and row.taken_in is None
             if row.asked or row.p_i is not None or scored:
                 report.fault(f"{where}: no certificate covers it, and it has a score or was asked about")
+            if row.taken_in is not None and checked.plan.target != "population":
+                report.fault(
+                    f"{where}: it was taken in after the draw, and the promise is not about new items"
+                )
+            if row.taken_in is None and row.source in (checked.names or []) and row.run == checked.run:
+                report.fault(f"{where}: no certificate covers it, and it has a model's label of this run")
             continue
         if fault := _otherwise_than_said(row, said.get(row.external_id), checked):
             report.fault(f"{where}: {fault}")
@@ -208,6 +220,7 @@ def check_delivery(
     _check_whole(name, checked, pool, left, keys, report, part_of=part_of, before=counts.people_before)
     _check_card(name, counts, card, checked, report)
     _say(name, counts, checked, routes, report, holds=len(report.faults) == before, pool=len(pool))
+    return labels
 
 
 def _otherwise_than_said(row: Delivered, said: Said | None, checked: Checked) -> str:

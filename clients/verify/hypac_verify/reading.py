@@ -50,6 +50,8 @@ class Report:
     unchecked: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: int = 0
+    pilot_costs: bool = False
+    """Whether what policies cost on the pilot was found again."""
 
     def fault(self, words: str) -> None:
         """Something that does not hold; of many alike the first ones are kept and the others counted."""
