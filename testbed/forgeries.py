@@ -22,7 +22,6 @@ WITHOUT_MEANING = {
     "certificate.json: chains.policies.model_cost": "costs foretold decide which certified policy is taken,"
     " and what it saves",
     "certificate.json: chains.policies.people_cost": "as model_cost",
-    "certificate.json: chains.policies.pilot_paid": "as model_cost",
     "certificate.json: chains.policies.cost": "as model_cost",
     "certificate.json: chains.policies.thresholds": "a step that goes past no item and is not taken is "
     "the same; that it was fixed beforehand is on trust",
@@ -33,7 +32,6 @@ WITHOUT_MEANING = {
     "certificate.json: slices.people_cost": "as model_cost",
     "certificate.json: slices.rho": "the rank of a slice, which no test reads",
     "certificate.json: slices.ends": "an end that moves past no item",
-    "certificate.json: scores.chains.policies.pilot_paid": "as model_cost",
     "certificate.json: scores.chains.policies.thresholds": "as thresholds of `chains`",
     "certificate.json: scores.chains.policies[]": "as those of `chains`",
     "certificate.json: scores.chains.name": "what a chain is called that is not taken",

@@ -69,4 +69,4 @@ def shows_token(request: Any) -> bool:
 
 
 def _scheme(request: Any) -> bytes:
-    return bytes(get_authorization_header(request).lower().partition(b" ")[0])
+    return bytes(next(iter(get_authorization_header(request).lower().split(None, 1)), b""))

@@ -301,15 +301,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(json.dumps({"code": UNUSABLE, "error": str(error)}))
         print(f"hypac-verify: {error}", file=sys.stderr)
         return UNUSABLE
-    print(json.dumps(result, indent=2) if options.json else "\n".join(map(_shown, lines)))
+    print(
+        json.dumps(result, indent=2)
+        if options.json
+        else words.printable("\n".join(lines), sys.stdout.encoding)
+    )
     return code
-
-
-def _shown(text: str) -> str:
-    """As any terminal can show it: nothing of a file moves the cursor, or cannot be written."""
-    plain = "".join(sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text)
-    encoding = sys.stdout.encoding or "utf-8"
-    return plain.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -444,8 +444,8 @@ def _say(
         )
     if counts.unseen:
         report.unchecked.append(
-            f"{name}: the route of {counts.unseen} items; scores of later models decide it, which the "
-            "file does not hold"
+            f"{name}: the route of {counts.unseen} items; scores of later models decide it, which no file "
+            "here holds"
         )
     if counts.otherwise:
         report.unchecked.append(

@@ -55,7 +55,7 @@ class Outcome:
 
 
 def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: Report) -> Outcome | None:
-    """All of ``chains``, ``scores`` and ``result`` anew, but for money; None where nothing can be tested.
+    """All of ``chains``, ``scores`` and ``result`` anew; None where nothing can be tested.
 
     Raises
     ------

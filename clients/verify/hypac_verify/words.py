@@ -200,3 +200,9 @@ def expert_promise(plan: Plan, names: Sequence[str], replaced: int) -> list[str]
 
 def one_of(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+
+
+def printable(text: str, encoding: str | None) -> str:
+    """As any terminal can show it: nothing of a file moves the cursor, or cannot be written."""
+    plain = "".join(sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text)
+    return plain.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")

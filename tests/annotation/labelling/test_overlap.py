@@ -362,11 +362,11 @@ def test_whatever_happens_every_item_has_one_right_label_of_record(seed) -> None
                 assert decided is None or decided.value is None or decided.method == Method.ADJUDICATED
         assert (found[item.pk].value if item.pk in found else None) == expected
         counted += expected is not None
-    progress = queue.batch_progress(desk.batch)
-    assert (progress.items, progress.settled) == (12, counted)
+    assert ((progress := queue.batch_progress(desk.batch)).items, progress.settled) == (12, counted)
     assert progress.disagreeing == disagreements(desk.project, desk.reviewer).count()
 
 
+@pytest.mark.sqlite
 def test_counting_what_waits_does_not_read_all_labels_of_a_person_for_each_item() -> None:
     if connection.vendor != "sqlite":
         pytest.skip("Steps are counted by SQLite.")
