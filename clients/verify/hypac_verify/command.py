@@ -340,9 +340,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--spot", type=int, metavar="K", help="draw K delivered items for you to label")
     parser.add_argument("--to", type=Path, metavar="CSV", help="with --spot: write them to this new file")
-    parser.add_argument(
-        "--filled", type=Path, metavar="CSV", help="the same file with your labels: test them"
-    )
+    parser.add_argument("--filled", type=Path, metavar="CSV", help="that file with your labels: test them")
     parser.add_argument("--version", action="version", version=__version__)
     return parser
 
