@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ApiView
-from annotation.models import ApiToken, User
+from annotation.models import User
 from annotation.people.tokens_api import TokenBody, token_content
 from annotation.projects.manage import may_make_projects
 
@@ -23,13 +23,11 @@ class Me(ApiView):
     @extend_schema(responses=MeBody)
     def get(self, request: Request) -> Response:
         """Who one is, and by which token."""
-        user, token = cast(User, request.user), request.auth
-        shown = token if isinstance(token, ApiToken) else None
-        limited = shown is not None and bool(shown.role or shown.project_id)
+        user, token = cast(User, request.user), self.token
         return Response(
             {
                 "username": user.username,
-                "makes_projects": may_make_projects(user) and not limited,
-                "token": shown and token_content(shown),
+                "makes_projects": may_make_projects(user) and not (token and token.is_limited),
+                "token": token and token_content(token),
             }
         )

@@ -80,6 +80,11 @@ class ApiToken(AbstractAuthToken):
     def __str__(self) -> str:
         return f"{self.name} ({self.token_key}...)"
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether it may less than its person."""
+        return bool(self.role or self.project_id)
+
 
 class NameKey(models.CharField):
     """What is unique about a username besides itself: filled in from it whenever a row is written.

@@ -115,3 +115,11 @@ def test_it_is_refused(made: Callable[[], Files], why: str, tmp_path: Path) -> N
 def test_nothing_of_a_file_moves_the_cursor_and_any_terminal_can_show_it() -> None:
     assert printable("\x1b[8m模型\n\u202e", "latin-1") == "\\x1b[8m\\u6a21\\u578b\n\\u202e"
     assert printable("模型, é\n", "utf-8") == "模型, é\n"
+
+
+def test_without_the_file_of_later_answers_it_is_said_what_nothing_shows(tmp_path: Path) -> None:
+    files = v6()
+    del files["answered.jsonl"]
+    found = found_in(tmp_path, put_right(files))
+    assert (found.code, found.faults) == (3, "")
+    assert any("drawn items: there is no answered.jsonl" in line for line in found.unchecked)

@@ -142,7 +142,7 @@ class ApiView(APIView):
         token, method = self.token, self.method
         if token and method in self.by_session:
             raise NotAllowedError(_("Only somebody who is logged in at the site can do this, not a token."))
-        if token and method in self.by_whole_token and (token.role or token.project_id):
+        if token and method in self.by_whole_token and token.is_limited:
             raise NotAllowedError(_("A token with a role or for one project cannot do this."))
 
     def _refuse_unknown_query(self) -> None:

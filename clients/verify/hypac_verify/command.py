@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hypac_verify import __version__, every_score, words
@@ -123,8 +123,7 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
         pool = checked.document["pool"]
         said, pilot = check_files(checked.made, checked.plan, checked.rows, pool, found, report)
         _check_pilot_costs(checked, pilot, report)
-        if "answered.jsonl" in found:
-            said = with_answered(said, found["answered.jsonl"], checked.plan, checked.rows, report)
+        said = with_answered(said, found.get("answered.jsonl"), checked.plan, checked.rows, report)
     check_noted(checked.made, noted.commitments, noted.heads, report)
     check_manifest(folder, found.get("manifest.json"), found, report)
     audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
@@ -153,7 +152,7 @@ def _check_pilot_costs(checked: Checked, pilot: dict[str, Said], report: Report)
     answers = {name: said.answers for name, said in pilot.items() if name not in asked}
     salt = salt_of(entropy_of(document))
     if "scores" in document:
-        plan = replace(plan, costs=(*plan.costs[:-1], read_run(document, plan).cost))
+        plan = read_run(document, plan).models_and_expert
     every_score.check_pilot(document.get("scores", document), plan, answers, salt, report)
 
 

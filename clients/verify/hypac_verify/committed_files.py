@@ -148,9 +148,13 @@ def check_files(
 
 
 def with_answered(
-    said: dict[str, Said], path: Path, plan: Plan, rows: Sequence[Row], report: Report
+    said: dict[str, Said], path: Path | None, plan: Plan, rows: Sequence[Row], report: Report
 ) -> dict[str, Said]:
     """What was said before the draw, and since, by item; those that were taken in later come last."""
+    if path is None:
+        if unsaid := sum(_unsaid(row, said) for row in rows):
+            report.unchecked.append(f"what models said of {unsaid} drawn items: there is no answered.jsonl")
+        return said
     answered = read_said(path, None, plan.models, "", report)
     if not said:
         report.unchecked.append(f"{path.name}: without committed.jsonl nothing says what it may not change")

@@ -49,11 +49,9 @@ def costs_of(test: Test, plan: Plan, items: Sequence[Item], stated: Document, ou
     chain, prices = test.chain, [float(cost) for cost in plan.costs]
     costs = []
     for j in range(test.reached):
-        total, limits, policy = 0.0, chain.policies[j], stated["policies"][j]
-        if chain.models[0] and any(limit is not None for limit in limits):
-            total += len(items) * prices[chain.models[0]]
+        total = len(items) * prices[chain.models[0]] if chain.asks_all(j) else 0.0
         total += sum(number * prices[source] for source, number in sorted(test.paid[j].items(), reverse=True))
-        costs.append((total + policy["pilot_paid"]) / max(len(items) + outside, 1))
+        costs.append((total + stated["policies"][j]["pilot_paid"]) / max(len(items) + outside, 1))
     return costs
 
 
@@ -69,14 +67,10 @@ class Selection:
     least: float
     reserve: int | None
 
-    def models_cost(self, plan: Plan, asked: int) -> float:
+    def models_cost(self, plan: Plan, items: Sequence[Item]) -> float:
         """Of the chosen policy, cost per item of later models."""
-        test = self.tests[self.number]
-        first, paid = test.chain.models[0], test.paid[self.index]
-        total = sum(count * float(plan.costs[model]) for model, count in paid.items() if model < plan.models)
-        if first and any(limit is not None for limit in test.chain.policies[self.index]):
-            total += asked * float(plan.costs[first])
-        return total / max(asked, 1)
+        prices = [*map(float, plan.costs[:-1]), 0.0]
+        return self.tests[self.number].chain.paid(self.index, items, prices) / max(len(items), 1)
 
     def expected_costs(self, plan: Plan, items: Sequence[Item], outside: int) -> list[float]:
         """Everything the run pays; of a chain in reserve that was not tried nobody sees whether its model was
@@ -98,7 +92,7 @@ class Selection:
             + sum((n + both * (1 - n / max(asked, 1))) * prices[model] for model, n in counts.items())
             + asked * prices[-1]
             + rest * self.least
-            - outside * self.models_cost(plan, asked)
+            - outside * self.models_cost(plan, items)
             for counts in tried
         ]
 
@@ -214,14 +208,8 @@ def check_pilot(
     items = [item_said(name, answers, scored, salt) for name, answers in pilot.items()]
     faults = document["pilot"]["items"] != len(items)
     for chain, stated in zip(read_chains(document, "certificate.json"), document["chains"], strict=True):
-        first = chain.models[0]
         for j, policy in enumerate(stated["policies"]):
-            ways = [chain.source(j, item, item.usable) for item in items]
-            paid = sum(
-                (source == plan.models) * prices[-1] + sum(prices[m] for m in by) for source, by in ways
-            )
-            if first and any(limit is not None for limit in chain.policies[j]):
-                paid += len(items) * prices[first]
+            paid = chain.paid(j, items, prices)
             faults += not isclose(policy["pilot_paid"], paid, rel_tol=1e-9, abs_tol=1e-12)
     if faults:
         report.fault("certificate.json: 'pilot_paid' is not what the policies cost on the pilot")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import ceil, floor
 
@@ -12,7 +11,6 @@ from hypac_verify import every_score, words
 from hypac_verify.draw import Same, entropy_of, salt_of, whose
 from hypac_verify.expert_labels import (
     ALL,
-    CHAINS,
     EXPERT,
     LARGEST_EFFORT,
     MODELS,
@@ -218,10 +216,7 @@ def _by_scores(
     """
     where = "certificate.json, scores"
     scores = part(document, "scores", dict, "certificate.json")
-    third = Context(prec=28, rounding=ROUND_FLOOR).divide(Decimal(run.plan.words["alpha"]), Decimal(CHAINS))
-    plan = replace(
-        run.plan, costs=(*run.plan.costs[:-1], run.cost), alpha=Fraction(third), rule="every_score"
-    )
+    plan = run.models_and_expert
     items = items_of(rows, plan.models, every_score.scored_of(scores, plan, where), same)
     judged, asked = by_target(plan, len(items)), len(items)
     if run.share < 1:
@@ -260,7 +255,7 @@ def _by_scores(
         "models": [model + 1 for model in test.chain.models],
         "thresholds": [None if limit is None else list(limit) for limit in limits],
     }
-    policy, models = Policy(test.chain.shape, test.chain.models, limits), found.models_cost(plan, asked)
+    policy, models = Policy(test.chain.shape, test.chain.models, limits), found.models_cost(plan, items)
     outside = scores["pilot"]["items"] or plan.pilot_size * (plan.pool_size - asked) / plan.pool_size
     return _Chosen(
         test.verdict, test.upper, test.lower, test.chain.name, index, source, policy, told,

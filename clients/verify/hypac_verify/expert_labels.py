@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import floor
@@ -60,6 +61,15 @@ class Run:
     def level(self) -> Fraction:
         """Of each chain."""
         return self.plan.alpha / CHAINS
+
+    @property
+    def models_and_expert(self) -> Plan:
+        """The plan of the chains on every score, in which the expert stands where people stand."""
+        third = Context(prec=28, rounding=ROUND_FLOOR).divide(
+            Decimal(self.plan.words["alpha"]), Decimal(CHAINS)
+        )
+        costs = (*self.plan.costs[:-1], self.cost)
+        return replace(self.plan, costs=costs, alpha=Fraction(third), rule="every_score")
 
     def effort(self, asked: int) -> int:
         """About how many steps the limits take; 0 where every asked item is seen."""

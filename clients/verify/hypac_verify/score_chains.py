@@ -85,6 +85,19 @@ class Chain:
         called += [nominal] if nominal < people else []
         return nominal, tuple(model for model in called if model)
 
+    def asks_all(self, index: int) -> bool:
+        """Whether a later model decides by its own score, so that it is called on every item."""
+        return self.models[0] > 0 and any(limit is not None for limit in self.policies[index])
+
+    def paid(self, index: int, items: Sequence[Item], prices: Sequence[float]) -> float:
+        """Cost of later models and people on these items under a policy; each model's and people's price."""
+        total = len(items) * prices[self.models[0]] if self.asks_all(index) else 0.0
+        for item in items:
+            source, called = self.source(index, item, item.usable)
+            total += sum(prices[model] for model in called)
+            total += prices[source] if source == len(item.keys) else 0.0
+        return total
+
 
 def items_of(rows: Sequence[Row], models: int, scored: Sequence[bool], same: Same) -> list[Item]:
     """The asked items, in draw order."""
