@@ -18,7 +18,7 @@ from annotation.models import Job, User
 from annotation.projects.jobs_views import STOP_POLLING
 from routing.common.states import BUSY, CANCELLABLE, ROUTED, UNDER_WAY
 from routing.core.losses import imported_paths
-from routing.models import Certificate, Run
+from routing.models import Certificate, Draw, Run
 from routing.runs.budget import set_budget, stopped_at_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certificate_words import evidence_of, limits_of, what_breaks_it
@@ -72,6 +72,7 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         "charts": _charts(report, certificate) if certificate else [],
         "run_states": dict(Run.State.choices),
         "can_be_cancelled": found.state in CANCELLABLE,
+        "drawn": found.state != Run.State.PREPARING or Draw.objects.filter(run=found).exists(),
         "budget_form": form
         if (found.state in CANCELLABLE or stopped_at_budget(failed_job))
         and (found.state != Run.State.LABELLING or stopped_at_budget(failed_job))
