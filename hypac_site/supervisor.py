@@ -142,7 +142,7 @@ class Supervisor:
             except Exception:
                 log.exception("Jobs could not be reconciled; the next round tries again")
 
-    def _wait_until_healthy(self, seconds: float = 60.0) -> None:
+    def _wait_until_healthy(self, seconds: float = 300.0) -> None:
         until = time.monotonic() + seconds
         url = f"http://127.0.0.1:{self.port}/healthz"
         if self.host not in LOCAL:
