@@ -95,7 +95,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         made = _write(context, run, part, stack)
         context.progress(stage=Words(gettext_noop("Files")))
         stored = [(file, put_content(project=run.project, content=file.content)) for file in made.files]
-        stored += _committed(run)
+        stored += _committed(context, run)
         manifest = _manifest(stored)
         stored.append((manifest, put_content(project=run.project, content=manifest.content)))
         given = put_content(project=run.project, content=made.given)
@@ -202,7 +202,7 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
     )
 
 
-def _committed(run: Run) -> list[tuple[File, Content]]:
+def _committed(context: JobContext, run: Run) -> list[tuple[File, Content]]:
     """What the run committed to, of which the certificate holds the hashes, and what models have answered
     since: by both a route can be checked.
     """
@@ -213,7 +213,7 @@ def _committed(run: Run) -> list[tuple[File, Content]]:
     committed = File("committed.jsonl", io.BytesIO(), NDJSON)
     made = [(committed, Content(items.sha256, items.storage_name, items.size))]
     with _temporary() as later:
-        later.writelines(line + b"\n" for line in answered_later(run))
+        later.writelines(line + b"\n" for line in answered_later(run, context.stop_if_asked))
         others = [File("answered.jsonl", later, NDJSON)] if later.tell() else []
         others += [_small("pilot.jsonl", pilot, NDJSON)] if pilot else []
         return made + [(file, put_content(project=run.project, content=file.content)) for file in others]

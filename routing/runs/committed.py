@@ -1,7 +1,7 @@
 """What a run has committed to, read: for its certificate, and for whoever shows it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -77,9 +77,10 @@ def said_lines(
         yield item_line(name, content, u, said)
 
 
-def answered_later(run: Run) -> Iterator[bytes]:
+def answered_later(run: Run, between_parts: Callable[[], object] = lambda: None) -> Iterator[bytes]:
     """Lines of ``answered.jsonl``, without their ends: those of ``committed.jsonl`` of whose items models
     have answered more since then, with these answers, too; behind them items that were taken in later.
+    ``between_parts`` is called before each ``PART`` items, and may raise.
     """
     if (found := committed_files(run)) is None:
         return
@@ -89,6 +90,7 @@ def answered_later(run: Run) -> Iterator[bytes]:
     rows = covered.values_list("item", "item__external_id", "item__content_hash", "u")
     with open_file(found[0]) as committed:
         for start in range(0, last + 1, PART):
+            between_parts()
             part = list(rows.filter(position__gte=start, position__lt=start + PART))
             before = list(islice(committed, len(part)))  # fewer where items were taken in later
             for old, line in zip_longest(before, said_lines(run, run_sources, part)):

@@ -10,14 +10,17 @@ import hashlib
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hypac_verify.command import main
+from hypac_verify.commitments import QUICKNET, time_of
 from routing.core.certificate import document_hash
 from routing.core.sampling import draw_calibration
+from routing.runs.beacons import Drand
 from routing.runs.cancel import cancel_run
 from testbed.delivered import KINDS, delivered
 from testbed.forgeries import canonical, forged, put_right, read
@@ -92,7 +95,23 @@ def test_what_was_noted_is_confirmed_and_takes_it_off_what_is_on_trust(strangers
     assert any("there before the draw" in line for line in gone)
 
 
-@pytest.mark.parametrize("noted", ["0" * 64, "x", "A" * 64])
+def test_a_hash_is_the_same_in_capital_letters(strangers, tmp_path, capsys) -> None:
+    folder = stored_in(tmp_path / "a", strangers)
+    heads = tmp_path / "heads"
+    heads.write_text(f"1 {read(strangers, CERTIFICATE)['ledger'][0]['sha256'].upper()}\n")
+    code, said = told(capsys, folder, "--commitment", hashes(strangers)[0].upper(), "--heads", heads)
+    assert (code, said["faults"]) == (0, [])
+    assert any("which you noted, is the one before the draw" in line for line in said["checked"])
+
+
+def test_a_round_of_drand_comes_when_it_comes() -> None:
+    named = Drand().named_at(datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC))
+    assert (named["chain"], named["time"]) == (QUICKNET, time_of(named["round"]))
+    assert time_of(named["round"] + 1) != named["time"]
+    assert [time_of(number) for number in (0, -1, "1", 10**30)] == [""] * 4
+
+
+@pytest.mark.parametrize("noted", ["0" * 64, "x", "A" * 63])
 def test_another_hash_than_was_shown_is_no_confirmation(strangers, tmp_path, capsys, noted) -> None:
     folder = stored_in(tmp_path / "a", strangers)
     code = main([str(folder), "--commitment", noted])
@@ -237,13 +256,20 @@ def beacon_in_its_place(document: Any) -> None:
     second["before_draw"] = document_hash(first)
 
 
+def earlier_round(document: Any) -> None:
+    beacon_in_its_place(document)
+    first, second = document["commitments"].values()
+    first["draw_from"]["chain"] = QUICKNET
+    second["before_draw"] = document_hash(first)
+
+
 REFUSED: list[tuple[str, Change]] = [
     *(
         ("several", change)
         for change in (dropped_run, cheaper_entry, unlinked, another_pool, full_level_again)
     ),
     *(("several", change) for change in (other_alpha, other_m, other_commitment, no_commitments)),
-    *((STRANGER, change) for change in (system_in_its_place, other_text, beacon_in_its_place)),
+    *((STRANGER, change) for change in (system_in_its_place, other_text, beacon_in_its_place, earlier_round)),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,14 @@ def test_no_more_than_there_are(folder: Path, tmp_path: Path) -> None:
         assert main([str(folder), "--spot", count]) == 2
     (tmp_path / "there.csv").write_text("")
     assert main([str(folder), "--spot", "3", "--to", str(tmp_path / "there.csv")]) == 2
+
+
+def test_a_sample_that_can_show_nothing_is_called_too_small(folder: Path, capsys) -> None:
+    enough = next(k for k in range(1, 300) if tail(300, 31, k, 0) <= Fraction(1, 20))
+    for count in (enough - 1, enough):
+        assert main([str(folder), "--spot", str(count)]) == 0
+        out = capsys.readouterr().out
+        assert (f"Fewer than {enough} cannot speak for the promise" in out) == (count < enough)
 
 
 def test_what_a_spot_check_says() -> None:

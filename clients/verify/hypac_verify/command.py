@@ -21,7 +21,7 @@ from hypac_verify.expert_labels import read_run
 from hypac_verify.final_audit import check_final
 from hypac_verify.manifest import check_manifest
 from hypac_verify.reading import Document, Report, UnusableError, object_of, parse, whole_file
-from hypac_verify.spot import draw_spot, read_spot, refuse_part
+from hypac_verify.spot import draw_spot, fewest, read_spot, refuse_part
 
 HOLDS, FAILS, UNUSABLE, IN_PART = 0, 1, 2, 3
 TRUST = (
@@ -288,7 +288,7 @@ def _differing(made: Sequence[Checked]) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what was found, return the exit code (docs/verify.md)."""
     options = _parser().parse_args(arguments)
-    noted = Noted(tuple(options.commitment), options.heads)
+    noted = Noted(tuple(text.strip().lower() for text in options.commitment), options.heads)
     folders = [path for path in options.paths if path.is_dir()]
     several = len(folders) > 1 and len(folders) == len(options.paths)
     try:
@@ -378,6 +378,11 @@ def _one(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str], Doc
         result["spot"] = [row.external_id for row in rows]
         lines += ["", f"Label these {len(rows)} items yourself, before you look at the delivered labels:"]
         lines += [f"  {row.external_id}" for row in rows]
+        if (wanted := fewest(checked.plan)) > len(rows):
+            lines += [
+                "",
+                f"Fewer than {wanted} cannot speak for the promise, even where none of them differs.",
+            ]
     if options.filled and name is not None:
         spot = read_spot(options.filled, found[name], name, checked)
         result["spot_check"] = {

@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -42,6 +43,9 @@ NAMED = {
     "nist": {"kind", "time"},
 }
 """What a commitment says of where the draw will come from."""
+QUICKNET = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
+"""drand's network of that name: a round every three seconds since FIRST_ROUND."""
+FIRST_ROUND = datetime.fromtimestamp(1_692_803_367, UTC)
 VALUES = {"nonce": r"\S.{6,}\S", "drand": "[0-9a-f]{64}", "nist": "[0-9a-f]{128}"}
 ENTRY = {"number", "run", "kind", "alpha", "target", "pool", "commitment", "previous", "sha256"}
 OF_CHAIN = ("name", "shape", "models", "share")
@@ -187,6 +191,8 @@ def check_commitments(
         report.fault(f"{WHERE}: the draw comes from {given['kind']!r}, and {named['kind']!r} was named")
     elif made.kind != "system" and not re.fullmatch(VALUES[made.kind], given["value"]):
         report.fault(f"{WHERE}: no {made.kind} has such a value")
+    if made.kind == "drand" and named["chain"] == QUICKNET and named["time"] != time_of(named["round"]):
+        report.fault(f"{WHERE}: round {named['round']} of drand does not come at {named['time']}")
     later = sum(len(row.later) for row in rows)
     if later and document.get("lazy") is not True:
         report.fault("draw.jsonl: answers came after the second commitment, and the rule asks nobody then")
@@ -200,6 +206,13 @@ def check_commitments(
             "the commitments: plan, chains, roster and where the draw comes from are those of the first, the "
             "draw and what models had said of it those of the second"
         )
+
+
+def time_of(number: object) -> str:
+    """When a round of QUICKNET comes; "" of what is no round."""
+    if not isinstance(number, int) or not 1 <= number <= 10**10:
+        return ""
+    return (FIRST_ROUND + 3 * timedelta(seconds=number - 1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _told_of_draw(made: Commitments) -> str:
@@ -280,11 +293,13 @@ def _check_shared(
 
 
 def check_noted(made: Commitments | None, noted: Sequence[str], heads: Path | None, report: Report) -> None:
-    """What the reader noted when it was shown, against the certificate."""
+    """What the reader noted when it was shown, against the certificate; ``noted`` in small letters."""
     for text in noted:
         if not HASH.fullmatch(text):
             raise UnusableError(f"--commitment {text[:80]}: 64 hexadecimal digits are wanted")
-        if made is None or text not in made.hashes:
+        if made is None:
+            report.fault(f"the commitment {text}: this certificate has none, it is older than commitments")
+        elif text not in made.hashes:
             report.fault(f"the commitment {text} is none of this certificate's")
         else:
             when = ("before the draw", "before the first label")[made.hashes.index(text)]
@@ -302,7 +317,7 @@ def check_noted(made: Commitments | None, noted: Sequence[str], heads: Path | No
 def _check_heads(made: Commitments | None, heads: Path, report: Report) -> None:
     entries, noted = made.entries if made else [], 0
     for number, line in lines_of(heads):
-        words = line.decode("ascii", "replace").split()
+        words = line.decode("ascii", "replace").lower().split()
         if not words:
             continue
         if len(words) != 2 or not words[0].isdecimal() or len(words[0]) > 9 or not HASH.fullmatch(words[1]):

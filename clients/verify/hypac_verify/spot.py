@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from heapq import nsmallest
 from pathlib import Path
 from secrets import SystemRandom
@@ -18,7 +19,8 @@ from hypac_verify.certificate import Checked
 from hypac_verify.delivered_file import Delivered, rows_of
 from hypac_verify.delivery import is_part
 from hypac_verify.draw import Same, same_by
-from hypac_verify.reading import UnusableError, lines_of
+from hypac_verify.first_score import least_right
+from hypac_verify.reading import Plan, UnusableError, lines_of
 from hypac_verify.tails import tail
 
 MOST = 100_000
@@ -86,6 +88,11 @@ def _write(rows: list[Delivered], to: Path) -> None:
                 )
     except OSError as error:
         raise UnusableError(f"{to.name}: cannot be written ({error})") from None
+
+
+def fewest(plan: Plan) -> int:
+    """The fewest labels that can speak for the promise at 5 %: so many of which none differs."""
+    return least_right(plan.pool_size, min(plan.budget + 1, plan.pool_size), Fraction(1, 20))
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def _server(port: int, log_file: Path) -> Iterator[None]:
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log_file: Path, offset: int) -> None:
-    """Wait as long as it lives: it gives up by itself, and how long its tables take depends on the machine."""
+    """Wait as long as it lives: it gives up by itself, and a slow machine takes long to make tables."""
     while process.poll() is None:
         with contextlib.suppress(httpx.TransportError):
             if httpx.get(f"http://localhost:{port}/healthz", timeout=2).status_code == 200:
