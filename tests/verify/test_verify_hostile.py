@@ -144,6 +144,24 @@ def test_sizes_that_would_take_for_ever(
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.parametrize("tolerance", ["1E99999999", "1E-99999999", "1" * 60, "x"])
+def test_a_tolerance_that_would_take_for_ever_is_not_computed(
+    tolerance: str, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    document = json.loads(files["certificate.json"])
+    document["plan"] |= {"loss": "numeric", "loss_params": {"absolute": tolerance}}
+    found = found_in(tmp_path, files | {"certificate.json": json.dumps(document).encode()})
+    assert found.code in (1, 3)
+    assert any(line.startswith("the tests, the choice and the sentence") for line in found.unchecked)
+
+
+def test_a_draw_of_fewer_rows_than_the_plan_draws(files: dict[str, bytes], tmp_path: Path) -> None:
+    few = b"".join(files["draw.jsonl"].splitlines(keepends=True)[:3])
+    found = found_in(tmp_path, files | {"draw.jsonl": few})
+    assert found.code == 1
+    assert any("it has 3 rows, and the plan draws" in line for line in found.faults.splitlines())
+
+
 @pytest.mark.parametrize(
     ("where", "value"), [("pool_size", 2**53 - 1), ("pool_size", 10**9), ("loss", "os:system")]
 )
