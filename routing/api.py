@@ -12,12 +12,18 @@ from routing.runs import (
     expert_api as experts,
     plan_api as plans,
 )
-from routing.sources import api as sources, predictions_api as predictions, prompts_api as prompts
+from routing.sources import (
+    api as sources,
+    health_api as health,
+    predictions_api as predictions,
+    prompts_api as prompts,
+)
 
 urlpatterns = [
     *overview.urlpatterns,
     *sources.urlpatterns,
     *prompts.urlpatterns,
+    *health.urlpatterns,
     *plans.urlpatterns,
     *runs.urlpatterns,
     *experts.urlpatterns,

@@ -11,7 +11,7 @@ from routing.runs import (
     plan_views as plan,
     views as runs,
 )
-from routing.sources import prompts_views as prompts, views as sources
+from routing.sources import health_views as health, prompts_views as prompts, views as sources
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
@@ -35,6 +35,7 @@ urlpatterns = [
     path("projects/<slug:slug>/sources/new/", sources.source_new, name="source_new"),
     path("projects/<slug:slug>/sources/<row:source_id>/", sources.source_edit, name="source_edit"),
     path("projects/<slug:slug>/sources/<row:source_id>/delete/", sources.source_delete, name="source_delete"),
+    path("projects/<slug:slug>/sources/<row:source_id>/health/", health.source_health, name="source_health"),
     path("projects/<slug:slug>/sources/<row:source_id>/move/", sources.source_move, name="source_move"),
     path("projects/<slug:slug>/sources/<row:source_id>/prompt/", prompts.source_prompt, name="source_prompt"),
     path(

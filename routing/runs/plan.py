@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -31,7 +32,10 @@ from routing.runs.roster import people_of
 from routing.runs.score import ChosenScore, resolve_score
 from routing.sources.backend_for import backend_for
 from routing.sources.score_fields import has_own_score
-from routing.sources.usability import NEARLY_ALL, SourcesUsability, usability_of_sources, where_unusable_go
+from routing.sources.usability import SourcesUsability, usability_of_sources, where_unusable_go
+
+NEARLY_ALL = Fraction(9, 10)
+"""Of the pool; where people label so much of it, whatever the thresholds, the plan says so."""
 
 
 @dataclass(frozen=True)

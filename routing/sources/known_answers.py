@@ -5,14 +5,14 @@ Of an item no more is read than the columns that a source names, of all of them 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.cache import cache
 from django.db.models import Max, QuerySet, Value
 from django.db.models.functions import Coalesce, Length
 
 from annotation.common import limits
-from annotation.common.value_reader import reader_of
+from annotation.common.value_reader import as_text, reader_of
 from annotation.models import Item, Project
 from routing.common.sql import DataCell
 from routing.core.reasons import NO_ANSWER
@@ -28,8 +28,26 @@ AT_ONCE = 50
 """Answers that are in memory at a time, with all that they came with."""
 REMEMBERED_SECONDS = 600
 
-JudgedAnswer = tuple[str, float | None, bool]
-"""Why an answer cannot be used ("" where it can), its score, and whether it is a label."""
+MOST_VALUE = 200
+"""Characters of a value that are remembered; a longer one is known again by its digest."""
+
+
+class JudgedAnswer(NamedTuple):
+    """Why an answer cannot be used ("" where it can), its score, whether it is a label, of which item it is,
+    and its value as text ("" where there is none).
+    """
+
+    reason: str
+    score: float | None
+    is_label: bool
+    item: int
+    value: str
+
+
+def remembered_value(value: str | list[str] | None) -> str:
+    """The text of a value, to be counted and compared."""
+    text = "" if value is None else as_text(value)
+    return text if len(text) <= MOST_VALUE else digest(value=text)
 
 
 def known_answers(
@@ -88,15 +106,16 @@ def _judged(
     chosen = first and bool(score)
     scored: Score = make_score(score if chosen else backend.default_score, params if chosen else {})
     for start in range(0, len(items), AT_ONCE):
-        for answer in predict_all(backend, items[start : start + AT_ONCE]):
+        part = items[start : start + AT_ONCE]
+        for item, answer in zip(part, predict_all(backend, part), strict=True):
             value, reason = (None, answer.reason) if answer.value is None else reader(answer.value)
             judged = scored(score_fields(answer.raw, value, reason, answer.finish_reason, reader))
             if value is None:
-                yield reason or NO_ANSWER, None, False
-            elif first or answer.finish_reason == "length":
-                yield judged.reason, judged.u, True
-            else:
-                yield "", None, True
+                yield JudgedAnswer(reason or NO_ANSWER, None, False, item.pk, "")
+                continue
+            counts = first or answer.finish_reason == "length"
+            u = None if judged.reason else judged.u
+            yield JudgedAnswer(judged.reason if counts else "", u, True, item.pk, remembered_value(value))
 
 
 def _sample(project: Project, sources: Sequence[Source]) -> list[Item]:

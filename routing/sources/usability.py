@@ -9,31 +9,24 @@ gave before model output may be shown: so labels stay blind.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from django.db.models import Max, Min, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import ValueReader, reader_of
 from annotation.models import Project
-from routing.common.states import OPEN
-from routing.core.scores import score_key
-from routing.models import ItemScore, Prediction, RunSource, Source, SourceTry
-from routing.sources.backend_for import backend_for
-from routing.sources.backends import backend_class
-from routing.sources.known_answers import LOOKED_AT, JudgedAnswer, known_answers
-from routing.sources.storable import REASON, reason_columns, stored_reason
-from routing.sources.trials import any_hidden, reasons_of_try, way_of_asking
-from routing.visibility import output_is_open
+from routing.models import Source
+from routing.sources.seen_answers import KNOWN_BEFORE, SeenAnswers, quoted_bases, seen_answers
+from routing.sources.storable import reason_columns
 
 EXAMPLES = 5
 SHOWN = 60
 UNKNOWN, NEARLY_A_LABEL, OTHER = "unknown_label", "nearly_a_label", "other"
 WORDS: dict[str, Callable[[], str]] = {
     UNKNOWN: lambda: _("no label of this project"),
-    NEARLY_A_LABEL: lambda: _("a label of this project but for capitals"),
+    NEARLY_A_LABEL: lambda: _("a label of this project but for capitals or blanks"),
     "no_answer": lambda: _("no answer"),
     "cut_off": lambda: _("cut off"),
     "score_missing": lambda: _("nothing that says how sure the model was"),
@@ -137,12 +130,10 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-PARTS = 20
-"""Of the answers of a run so many stretches are looked at."""
 MOST = Fraction(1, 10)
 """The share of answers that may be unusable without being asked about."""
-FEW_VALUES, ENOUGH, NEARLY_ALL = 10, 50, Fraction(9, 10)
-"""A score of so few values, seen on so many answers, hardly orders them where one value has this share."""
+FEW_VALUES, ENOUGH = 10, 50
+"""A score of fewer values, seen on so many answers, hardly orders them."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +155,7 @@ class Usability:
     """
 
     source: str
+    source_id: int
     position: int
     basis: str
     looked_at: int = 0
@@ -179,16 +171,18 @@ class Usability:
         return self.looked_at - self.usable
 
     @property
+    def unusable_share(self) -> float:
+        return self.unusable / self.looked_at if self.looked_at else 0.0
+
+    @property
     def too_many(self) -> bool:
         """Whether so many cannot be used that a run asks once more; a single one says nothing."""
         return self.unusable > 1 and self.unusable > MOST * self.looked_at
 
     @property
     def hardly_orders(self) -> bool:
-        """Whether the score is about the same for all, so that no thresholds could tell answers apart."""
-        if self.score_values is None or self.usable < ENOUGH:
-            return False
-        return self.score_values < FEW_VALUES and self.commonest >= NEARLY_ALL * self.usable
+        """Whether the score takes so few values that hardly any threshold could tell answers apart."""
+        return self.score_values is not None and self.usable >= ENOUGH and self.score_values < FEW_VALUES
 
     @property
     def asks(self) -> bool:
@@ -214,33 +208,12 @@ class SourcesUsability:
         without one, none of its answers can be kept.
         """
         first = self.sources[0]
-        return first.basis not in ("columns", "sent") or bool(first.usable) or not first.items
+        return first.basis not in KNOWN_BEFORE or bool(first.usable) or not first.items
 
     @property
     def asking(self) -> tuple[Usability, ...]:
         """Those about which a start asks once more."""
         return tuple(source for source in self.sources if source.asks)
-
-
-@dataclass
-class _Seen:
-    """Reasons and scores of the answers of one source; "" is the reason of a usable one. `of` says for how
-    many they stand.
-    """
-
-    basis: str = ""
-    of: int = 0
-    reasons: list[str] = field(default_factory=list)
-    scores: Counter[float] = field(default_factory=Counter)
-    labels: int = 0
-
-    def add_all(self, answers: Iterable[JudgedAnswer]) -> "_Seen":
-        for reason, score, is_label in answers:
-            self.reasons.append(reason)
-            self.labels += is_label
-            if not reason and score is not None:
-                self.scores[score] += 1
-        return self
 
 
 def usability_of_sources(
@@ -253,34 +226,36 @@ def usability_of_sources(
     """At `sources`, the project's in their order; `score` is that of the first one, its backend's own if
     none is named.
     """
-    params = score_params or {}
-    known = known_answers(project, sources, score=score, params=params)
     reader = reader_of(project)
-    spelled, quotes = known_labels(reader), _quotes(project)
-    found = []
-    for source in sources:
-        first = source is sources[0]
-        if source.pk in known:
-            known_from = backend_class(source.backend).known_from
-            seen = _Seen(known_from, project.items.count()).add_all(known[source.pk])
-        else:
-            seen = _of_a_model(source, _key(source, score, params) if first else "")
-        reasons = group_reasons(filter(None, seen.reasons), spelled, examples=seen.basis in quotes)
-        found.append(
-            Usability(
-                source=source.name,
-                position=source.position,
-                basis=seen.basis,
-                looked_at=len(seen.reasons),
-                items=seen.of,
-                labels=seen.labels,
-                usable=seen.reasons.count(""),
-                reasons=reasons,
-                score_values=len(seen.scores) if first and seen.scores else None,
-                commonest=max(seen.scores.values(), default=0),
-            )
-        )
-    return SourcesUsability(tuple(found), _nobody(sources, known))
+    spelled, quotes = known_labels(reader), quoted_bases(project)
+    seen = seen_answers(project, sources, score=score, score_params=score_params)
+    found = tuple(
+        usability_from(source, one, spelled, first=source is sources[0], examples=one.basis in quotes)
+        for source, one in zip(sources, seen, strict=True)
+    )
+    return SourcesUsability(found, _nobody(seen))
+
+
+def usability_from(
+    source: Source, seen: SeenAnswers, labels: Collection[str], *, first: bool, examples: bool
+) -> Usability:
+    reasons = [answer.reason for answer in seen.answers]
+    scores = Counter(
+        answer.score for answer in seen.answers if not answer.reason and answer.score is not None
+    )
+    return Usability(
+        source=source.name,
+        source_id=source.pk,
+        position=source.position,
+        basis=seen.basis,
+        looked_at=len(reasons),
+        items=seen.of,
+        labels=sum(answer.is_label for answer in seen.answers),
+        usable=reasons.count(""),
+        reasons=group_reasons(filter(None, reasons), labels, examples=examples),
+        score_values=len(scores) if first and scores else None,
+        commonest=max(scores.values(), default=0),
+    )
 
 
 def usability_of(source: Source) -> Usability:
@@ -292,90 +267,10 @@ def usability_of(source: Source) -> Usability:
     return looked.sources[-1]
 
 
-def _quotes(project: Project) -> frozenset[str]:
-    """Of which bases answers may be quoted now, to those who may look: they may label, too."""
-    if project.runs.filter(state__in=OPEN).exists():
-        return frozenset()
-    before = frozenset({"columns", "sent", "try"})
-    return before | {"run"} if output_is_open(project) else before
-
-
-def _nobody(sources: Sequence[Source], known: Mapping[int, Sequence[JudgedAnswer]]) -> Fraction:
+def _nobody(seen: Sequence[SeenAnswers]) -> Fraction:
     """The share of the sampled items for which no source has a usable answer, as far as that is known."""
-    if not sources or any(source.pk not in known for source in sources):
+    if not seen or any(one.basis not in KNOWN_BEFORE for one in seen):
         return Fraction(0)
-    answers = list(zip(*(known[source.pk] for source in sources), strict=True))
-    without = sum(all(reason for reason, _score, _label in of_item) for of_item in answers)
+    answers = list(zip(*(one.answers for one in seen), strict=True))
+    without = sum(all(answer.reason for answer in of_item) for of_item in answers)
     return Fraction(without, len(answers)) if answers else Fraction(0)
-
-
-def _key(source: Source, score: str, params: Mapping[str, Any]) -> str:
-    """The name under which values of the score are stored that the first source is routed by."""
-    return score_key(score, params) if score else backend_for(source).default_score
-
-
-def _of_a_model(source: Source, key: str) -> _Seen:
-    """What its newest run or try gave; with the score `key` of the first source, "" for another."""
-    seen = _of_newest_run(source, key)
-    return seen if seen.reasons else _of_newest_try(source, key)
-
-
-def _of_newest_run(source: Source, key: str) -> _Seen:
-    """Of answers, spread over those of the newest run of the source that may be counted. Where none of them
-    has that score, the answers alone are counted.
-    """
-    newest = (
-        RunSource.objects.filter(source=source)
-        .exclude(run__state__in=OPEN)
-        .select_related("run")
-        .order_by("-run__number")
-        .first()
-    )
-    if newest is None:
-        return _Seen()
-    reasons, count = _spread_reasons(newest)
-    scores: dict[int, tuple[str, float]] = {}
-    if key:
-        found = ItemScore.objects.filter(prediction__in=list(reasons), name=key)
-        scores = {
-            pk: (stored_reason(*reason), u)
-            for pk, u, *reason in found.values_list("prediction_id", "value", *REASON)
-        }
-    return _Seen("run", count).add_all(
-        (reason or scores.get(pk, ("", 0.0))[0], scores[pk][1] if pk in scores else None, not reason)
-        for pk, reason in reasons.items()
-    )
-
-
-def _spread_reasons(asked: RunSource) -> tuple[dict[int, str], int]:
-    """By prediction why it is none, of at most `LOOKED_AT`, and how many there are."""
-    rows = Prediction.objects.filter(source=asked.source_id, fingerprint=asked.fingerprint)
-    found = _reasons(rows.order_by("item")[: LOOKED_AT + 1])
-    if len(found) <= LOOKED_AT:
-        return found, len(found)
-    ends = rows.aggregate(first=Min("item"), last=Max("item"))
-    spread: dict[int, str] = {}
-    for part in range(PARTS):
-        start = ends["first"] + (ends["last"] + 1 - ends["first"]) * part // PARTS
-        stretch = rows.filter(item__gte=start).order_by("item")
-        spread |= _reasons(stretch[: LOOKED_AT // PARTS])
-    return spread, rows.count()
-
-
-def _reasons(rows: QuerySet[Prediction]) -> dict[int, str]:
-    return {pk: stored_reason(*reason) for pk, *reason in rows.values_list("pk", *REASON)}
-
-
-def _of_newest_try(source: Source, key: str) -> _Seen:
-    """Of the few items that it was tried on, if it would be asked in the same way now."""
-    tried = SourceTry.objects.filter(source=source).order_by("-job_id").first()
-    if tried is None or any_hidden([row["item"] for row in tried.rows]):
-        return _Seen()
-    if any(row.get("asked_as") not in (None, way_of_asking(source)) for row in tried.rows):
-        return _Seen()
-    return _Seen("try", len(tried.rows)).add_all(
-        (reason or of_score, row.get("score"), not reason)
-        if key and row.get("score_name") == key
-        else (reason, None, not reason)
-        for row, (reason, of_score) in zip(tried.rows, reasons_of_try(tried), strict=True)
-    )

@@ -96,7 +96,7 @@ def _score(seen: Usability) -> str:
     words = ngettext(
         "Its score takes %(values)s value only, the same for %(commonest)s of %(usable)s answers: it hardly "
         "tells which of them to trust.",
-        "Its score takes %(values)s values only, and is the same for %(commonest)s of %(usable)s answers: it "
+        "Its score takes %(values)s values only, the commonest for %(commonest)s of %(usable)s answers: it "
         "hardly tells which of them to trust.",
         seen.score_values or 0,
     )

@@ -15,6 +15,8 @@ from routing.core.costs import COSTS
 from routing.models import Source
 from routing.sources.api import usability_content
 from routing.sources.backends import Prompt
+from routing.sources.health import Health, health_of
+from routing.sources.health_api import health_content
 from routing.sources.manage import backend_names, save_source
 from routing.sources.usability import usability_of
 from routing.sources.warnings import usability_in_words, warnings_of
@@ -32,7 +34,11 @@ class Command(ScriptCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_project(parser)
         parser.add_argument("--name", required=True)
-        parser.add_argument("--backend", required=True, metavar="NAME", help=", ".join(backend_names()))
+        parser.add_argument(
+            "--backend",
+            metavar="NAME",
+            help=f"{', '.join(backend_names())}; needed unless one that is there is only looked at",
+        )
         parser.add_argument(
             "--param",
             action="append",
@@ -60,11 +66,24 @@ class Command(ScriptCommand):
             action="store_true",
             help="where the project has a source of that name, change nothing and tell of that one",
         )
+        parser.add_argument(
+            "--health",
+            action="store_true",
+            help="change nothing: tell what is known of the answers of the source of that name",
+        )
         super().add_arguments(parser)
 
     def do(self, options: dict[str, Any]) -> None:
         access = self.access(options, "sources.edit")
         source = access.project.sources.filter(name=options["name"].strip()).first()
+        if options["health"]:
+            if source is None:
+                raise CommandError(f"The project has no source {options['name'].strip()!r}.")
+            health = health_of(source, access)
+            self.tell(health_content(health), "\n".join(health_lines(health)))
+            return
+        if options["backend"] is None:
+            raise CommandError(f"--backend: say which one, of {', '.join(backend_names())}.")
         if source is None or not options["unless_there"]:
             source = save_source(
                 project=access.project,
@@ -91,6 +110,26 @@ def _content(source: Source) -> dict[str, Any]:
 
 def _words(source: Source) -> str:
     return f"{source.name} ({source.backend}) is source {source.position} of {source.project.slug}."
+
+
+def health_lines(health: Health) -> list[str]:
+    """What is known of its answers, in lines for people."""
+    lines = [
+        usability_in_words(health.usable) or f"{health.source.name}: nothing is known of its answers yet."
+    ]
+    for reason in health.reasons:
+        told = (
+            f"{one.answer!r}{f' ({one.item.external_id})' if one.item else ''}" for one in reason.examples
+        )
+        lines.append(f"  {reason.kind.count:,} {reason.kind.words}: {', '.join(told)}".rstrip(": "))
+    if health.bins:
+        lines.append("Confidence:")
+        lines += [f"  {one.low:.2f} to {one.high:.2f}  {one.count:,}" for one in health.bins if one.count]
+    if health.classes:
+        lines.append("Labels:")
+        lines += [f"  {name}  {count:,}" for name, count in health.classes]
+    lines += [f"The same as {one.source} on {one.same:,} of {one.both:,} items." for one in health.agreements]
+    return lines
 
 
 def params_of(given: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from annotation.projects.manage import set_choices
 from routing.models import Certificate, ItemScore, Prediction, Run, Source
 from routing.runs import start
 from routing.runs.plan import outlook_of_plan
-from routing.sources import usability
+from routing.sources import seen_answers
 from routing.sources.usability import usability_of, usability_of_sources
 from routing.sources.warnings import usability_in_words
 from testbed.factories import add_member, make_items
@@ -98,7 +98,7 @@ def asked_in_a_run(world: Any, position: int = 1, **fields: Any) -> Source:
 @pytest.fixture
 def its_score(monkeypatch: Any) -> None:
     """The score that such a model has, whose server is none."""
-    monkeypatch.setattr(usability, "_key", lambda source, score, params: score or "recorded")
+    monkeypatch.setattr(seen_answers, "_key", lambda source, score, params: score or "recorded")
 
 
 @pytest.mark.usefixtures("its_score")
@@ -129,7 +129,7 @@ class TestOfARun:
         world = make_world(60)
         say(world.project.items.order_by("-position")[:6], model1="bird")
         source = asked_in_a_run(world)
-        monkeypatch.setattr(usability, "LOOKED_AT", 20)
+        monkeypatch.setattr(seen_answers, "LOOKED_AT", 20)
         seen = usability_of(source)
         assert (seen.looked_at, seen.items, seen.unusable) == (20, 60, 2)
         assert (

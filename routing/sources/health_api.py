@@ -1,0 +1,108 @@
+"""What is known of a source's answers, for programs."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from routing.sources.api import UsabilityBody, usability_content
+from routing.sources.health import Health, health_of
+from routing.sources.prompts_api import SourceView
+
+
+class ExampleBody(serializers.Serializer[Any]):
+    """An answer that cannot be used, as it was given, empty where there was none. `item` is null as long as
+    nobody may see model output.
+    """
+
+    answer = serializers.CharField(allow_blank=True)
+    item = serializers.CharField(allow_null=True)
+
+
+class ReasonBody(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    words = serializers.CharField()
+    count = serializers.IntegerField()
+    examples = ExampleBody(many=True)
+
+
+class BinBody(serializers.Serializer[Any]):
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+    count = serializers.IntegerField()
+
+
+class ClassBody(serializers.Serializer[Any]):
+    label = serializers.CharField()  # type: ignore[assignment]
+    count = serializers.IntegerField()
+
+
+class AgreementBody(serializers.Serializer[Any]):
+    """Of `both` items that this source and the other have a usable answer for, it is the same on `same`."""
+
+    source = serializers.CharField()  # type: ignore[assignment]
+    both = serializers.IntegerField()
+    same = serializers.IntegerField()
+
+
+class HealthBody(serializers.Serializer[Any]):
+    """What was seen of a source's answers. Where `shown` is false, nothing may be told now but counts of what
+    cannot be used: a run is open, or no run has been analysed yet that gave these answers.
+    """
+
+    usability = UsabilityBody()
+    unusable = serializers.IntegerField()
+    without_answer = serializers.IntegerField(help_text="Of the items looked at.")
+    reasons = ReasonBody(many=True)
+    shown = serializers.BooleanField()
+    confidence = BinBody(many=True, help_text="1 - uncertainty; empty where there is no usable score.")
+    classes = ClassBody(many=True, help_text="The commonest first; empty where labels are no choices.")
+    other_classes = serializers.IntegerField(help_text="Answers with labels beyond those.")
+    agreement = AgreementBody(many=True)
+
+
+def health_content(health: Health) -> dict[str, Any]:
+    return {
+        "usability": usability_content(health.usable),
+        "unusable": health.usable.unusable,
+        "without_answer": health.missing,
+        "reasons": [
+            {
+                "code": reason.kind.code,
+                "words": reason.kind.words,
+                "count": reason.kind.count,
+                "examples": [
+                    {"answer": one.answer, "item": one.item.external_id if one.item else None}
+                    for one in reason.examples
+                ],
+            }
+            for reason in health.reasons
+        ],
+        "shown": health.shown,
+        "confidence": [asdict(one) for one in health.bins],
+        "classes": [{"label": name, "count": count} for name, count in health.classes],
+        "other_classes": health.other_classes,
+        "agreement": [asdict(one) for one in health.agreements],
+    }
+
+
+class SourceHealth(SourceView):
+    actions = {"GET": "sources.edit"}
+
+    @extend_schema(responses=HealthBody)
+    def get(self, request: Request, slug: str, source_id: int) -> Response:
+        """How far the answers of a model can be used, and what they are like, before a run rests on them."""
+        return Response(health_content(health_of(self.find(source_id), self.access)))
+
+
+urlpatterns = [
+    path(
+        "projects/<slug:slug>/sources/<row:source_id>/health/",
+        SourceHealth.as_view(),
+        name="api_source_health",
+    ),
+]
