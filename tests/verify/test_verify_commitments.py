@@ -10,17 +10,15 @@ import hashlib
 import json
 from collections.abc import Callable
 from copy import deepcopy
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hypac_verify.command import main
-from hypac_verify.commitments import QUICKNET, time_of
+from hypac_verify.commitments import QUICKNET
 from routing.core.certificate import document_hash
 from routing.core.sampling import draw_calibration
-from routing.runs.beacons import Drand
 from routing.runs.cancel import cancel_run
 from testbed.delivered import KINDS, delivered
 from testbed.forgeries import canonical, forged, put_right, read
@@ -102,13 +100,6 @@ def test_a_hash_is_the_same_in_capital_letters(strangers, tmp_path, capsys) -> N
     code, said = told(capsys, folder, "--commitment", hashes(strangers)[0].upper(), "--heads", heads)
     assert (code, said["faults"]) == (0, [])
     assert any("which you noted, is the one before the draw" in line for line in said["checked"])
-
-
-def test_a_round_of_drand_comes_when_it_comes() -> None:
-    named = Drand().named_at(datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC))
-    assert (named["chain"], named["time"]) == (QUICKNET, time_of(named["round"]))
-    assert time_of(named["round"] + 1) != named["time"]
-    assert [time_of(number) for number in (0, -1, "1", 10**30)] == [""] * 4
 
 
 @pytest.mark.parametrize("noted", ["0" * 64, "x", "A" * 63])

@@ -21,7 +21,7 @@ from hypac_verify.expert_labels import read_run
 from hypac_verify.final_audit import check_final
 from hypac_verify.manifest import check_manifest
 from hypac_verify.reading import Document, Report, UnusableError, object_of, parse, whole_file
-from hypac_verify.spot import draw_spot, fewest, read_spot, refuse_part
+from hypac_verify.spot import asked_words, draw_spot, read_spot, refuse_part
 
 HOLDS, FAILS, UNUSABLE, IN_PART = 0, 1, 2, 3
 TRUST = (
@@ -376,13 +376,7 @@ def _one(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str], Doc
     if options.spot is not None and name is not None:
         rows = draw_spot(found[name], name, options.spot, options.to)
         result["spot"] = [row.external_id for row in rows]
-        lines += ["", f"Label these {len(rows)} items yourself, before you look at the delivered labels:"]
-        lines += [f"  {row.external_id}" for row in rows]
-        if (wanted := fewest(checked.plan)) > len(rows):
-            lines += [
-                "",
-                f"Fewer than {wanted} cannot speak for the promise, even where none of them differs.",
-            ]
+        lines += ["", *asked_words(rows, checked.plan)]
     if options.filled and name is not None:
         spot = read_spot(options.filled, found[name], name, checked)
         result["spot_check"] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
@@ -90,9 +90,15 @@ def _write(rows: list[Delivered], to: Path) -> None:
         raise UnusableError(f"{to.name}: cannot be written ({error})") from None
 
 
-def fewest(plan: Plan) -> int:
-    """The fewest labels that can speak for the promise at 5 %: so many of which none differs."""
-    return least_right(plan.pool_size, min(plan.budget + 1, plan.pool_size), Fraction(1, 20))
+def asked_words(rows: Sequence[Delivered], plan: Plan) -> list[str]:
+    """What is asked of whoever had these items drawn, and whether their labels can say anything."""
+    lines = [f"Label these {len(rows)} items yourself, before you look at the delivered labels:"]
+    lines += [f"  {row.external_id}" for row in rows]
+    # So many of which none differs speak for the promise at 5 %.
+    fewest = least_right(plan.pool_size, min(plan.budget + 1, plan.pool_size), Fraction(1, 20))
+    if len(rows) < fewest:
+        lines += ["", f"Fewer than {fewest} cannot speak for the promise, even if none of them differs."]
+    return lines
 
 
 @dataclass(frozen=True)

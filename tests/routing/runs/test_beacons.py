@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hypac_verify.commitments import QUICKNET, time_of
 from routing.runs import beacons
 from routing.runs.beacons import BEACONS, draw_from_of, fetched
 from testbed.scripted_server import Reply, ScriptedServer
@@ -111,3 +112,10 @@ def test_a_run_is_drawn_from_what_the_beacon_says(server, monkeypatch):
     run = make_world(60).calibrating(m=30, draw_from="drand")
     assert run.draw.randomness == {"kind": "drand", "value": VALUE["drand"]}
     assert [request.path for request in server.requests] == [f"/{path_of(named)}"]
+
+
+def test_a_round_of_drand_comes_when_it_comes() -> None:
+    named = draw_from_of("drand", NOW)
+    assert (named["chain"], named["time"]) == (QUICKNET, time_of(named["round"]))
+    assert time_of(named["round"] + 1) != named["time"]
+    assert [time_of(number) for number in (0, -1, "1", 10**30)] == [""] * 4
