@@ -17,6 +17,8 @@ WAITING = -n $$($(BIN)/python -c "import os; print(min(8, os.cpu_count() + 1))")
 WITH_SERVERS := tests/browser tests/client tests/services
 WITHOUT_SERVERS := $(WITH_SERVERS:%=--ignore=%)
 NOT_ALONE := not slow and not llm and not label_studio
+# Whole runs, one after another, and half of all time: `make test-postgres` has them, as CI does, and `make test-sqlite`.
+DEAR_RUNS := costly and database and not sqlite
 
 # Options to pass on: make demo DEMO_ARGS=--exit, make test PYTEST_ARGS="-k queue", make serve SERVE_ARGS="..."
 DEMO_ARGS ?=
@@ -28,7 +30,7 @@ PYTHON ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup setup-llm demo demo-llm serve quick test test-slow test-browser test-services test-postgres test-llm test-label-studio coverage coverage-all lint format types check messages screenshots fuzz-api ci clean
+.PHONY: help setup setup-llm demo demo-llm serve quick test test-slow test-browser test-services test-sqlite test-postgres test-llm test-label-studio coverage coverage-all lint format types check messages screenshots fuzz-api ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -139,8 +141,11 @@ serve: $(VENV)/.installed ## Start the web server, the worker and the reconciler
 quick: setup ## Run what is fast, in a minute: no browser, no servers, nothing costly
 	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "not costly and $(NOT_ALONE)" -q $(PYTEST_ARGS)
 
-test: setup ## Run the tests; those with browsers and servers have commands of their own
-	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) $(PYTEST_ARGS)
+test: setup ## Run the tests; those with browsers, servers and many whole runs have commands of their own
+	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "$(NOT_ALONE) and not ($(DEAR_RUNS))" $(PYTEST_ARGS)
+
+test-sqlite: setup ## Run the dear ones of the tests about the database, on SQLite
+	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "$(NOT_ALONE) and $(DEAR_RUNS)" $(PYTEST_ARGS)
 
 test-slow: setup ## Run the long simulations and load tests
 	@$(PYTEST) $(WAITING) -m slow $(PYTEST_ARGS)

@@ -26,6 +26,7 @@ from routing.core.sampling import draw_calibration, draw_pilot, make_salt, pool_
 from routing.core.verify import verify
 from tests.core.worlds import plan_of
 
+pytestmark = pytest.mark.costly
 SIZE, DRAWN, ENTROPY = 900, 300, 2**71 + 5
 IDS = tuple(f"item {k} é" for k in range(SIZE))
 CHEAP, DEAR = ("0.0004", "0.005", "1"), ("0.03", "0.15", "1")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.costly
 # What a lease's token gives, nobody but its holder can use: an answer that holds one is kept and given again.
 SECRETS = {"secret", "link"}
 WRITES = {"POST", "PUT", "PATCH"}

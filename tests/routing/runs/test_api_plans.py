@@ -9,7 +9,7 @@ from django.urls import reverse
 from routing.models import Run
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "m": 60, "p": "0.9"}
 
 

@@ -16,7 +16,7 @@ from hypac_site import celery
 from routing.models import Source
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 OURS, THEIRS = "b3VyIGtleSBvdXIga2V5IG91ciBrZXkgb3VyIGtleSE=", "dGhlaXIga2V5IHRoZWlyIGtleSB0aGVpciBrZXkgISE="
 
 

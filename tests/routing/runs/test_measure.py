@@ -19,7 +19,7 @@ from routing.visibility import output_is_open
 from testbed.factories import make_items
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PLAN = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 120, "p": Decimal(1)}
 
 

@@ -16,7 +16,7 @@ from routing.runs.plan_fields import PlanFields, columns_of_probabilities
 from routing.runs.plan_options import plan_options
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def with_p(world: World, values: list[str | None]) -> World:
