@@ -1,4 +1,4 @@
-// What every page shares: times in the reader's zone, dropped files, questions before what cannot be undone.
+// What every page shares: times in the reader's zone, dropped files.
 (() => {
   "use strict";
 
@@ -45,15 +45,6 @@
       });
     }
   }
-
-  // A form that says what it does with data-ask is sent only after a yes.
-  document.addEventListener("submit", (event) => {
-    const ask = event.target.dataset.ask;
-    if (ask && !window.confirm(ask)) {
-      event.preventDefault();
-      event.stopPropagation();
-    }
-  }, true);
 
   // A form is sent once: a second click while the first is on its way changes nothing.
   document.addEventListener("submit", (event) => {

@@ -41,6 +41,10 @@ LOCAL = re.compile(
 )
 
 
+# A window that the browser makes: not ours to word, to translate or to style, and some browsers suppress it.
+NATIVE_DIALOG = re.compile(r"\b(confirm|alert|prompt)\(|hx-(confirm|prompt)")
+
+
 @cache
 def tracked_files() -> tuple[Path, ...]:
     """All files under version control that are in the work tree."""
@@ -249,6 +253,13 @@ def test_no_file_names_a_place_on_one_machine_or_a_package_index() -> None:
             if LOCAL.search(line) or own_place in line:
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
     assert found == []
+
+
+def test_no_page_asks_in_a_window_of_the_browser() -> None:
+    """A form says with data-ask what it asks (templates/components/_ask.html)."""
+    pages = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "static").rglob("*.js")]
+    own = [path for path in pages if not is_vendored(path)]
+    assert [path.name for path in own if NATIVE_DIALOG.search(path.read_text())] == []
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def test_a_manager_goes_from_the_plan_to_the_file(page: Page, tmp_path: Path) ->
     with away_from(page):
         work(project)
         world.finish()
-    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Analyse").click()
+    page.get_by_role("dialog").get_by_role("button", name="Analyse").click()
     expect(page.get_by_text("The analysis has begun.")).to_be_visible()
     with away_from(page):
         work(project)

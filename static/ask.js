@@ -1,0 +1,68 @@
+// The dialog that asks before what cannot be undone; components/_ask.html says how a form asks for it.
+(() => {
+  "use strict";
+
+  const dialog = document.getElementById("ask");
+  const [question, then, yes] = ["#ask-question", "#ask-then", "button[value=yes]"].map((part) => dialog.querySelector(part));
+  let asked = null; // { form, button } that the dialog is about
+  let agreed = null; // the form that is sent next without being asked about again
+
+  function fill(text, more, from) {
+    const end = text.indexOf("?") + 1 || text.length;
+    question.textContent = text.slice(0, end);
+    then.replaceChildren(text.slice(end).trim());
+    if (more) then.append(more.content.cloneNode(true));
+    yes.textContent = from("askYes") ?? asked.button?.textContent.trim();
+    const danger = from("askDanger") !== undefined || asked.button?.classList.contains("danger");
+    yes.classList.toggle("danger", Boolean(danger));
+    (danger ? dialog.querySelector("button[value='']") : yes).autofocus = true;
+    (danger ? yes : dialog.querySelector("button[value='']")).autofocus = false;
+  }
+
+  document.addEventListener("submit", (event) => {
+    const [form, button] = [event.target, event.submitter];
+    const from = (name) => button?.dataset[name] ?? form.dataset[name];
+    const text = from("ask");
+    if (form === agreed || !text) return;
+    const more = from("askMore") && document.getElementById(from("askMore"));
+    if (more === null) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (dialog.open) return;
+    asked = { form, button };
+    fill(text, more, from);
+    dialog.showModal();
+  }, true);
+
+  // At once, and not when the browser gets to tell that the dialog was closed: it may be open again by then.
+  function answer(agrees) {
+    const { form, button } = asked;
+    dialog.close();
+    if (!agrees) {
+      // What the page asks for every few seconds may have replaced the button meanwhile.
+      const same = (other) => other.action === form.action && other.dataset.ask === form.dataset.ask;
+      if (!form.isConnected) [...document.forms].find(same)?.querySelector("button")?.focus();
+      return;
+    }
+    if (!form.isConnected) {
+      form.hidden = true;
+      document.body.append(form);
+    }
+    agreed = form;
+    form.requestSubmit(button);
+    agreed = null;
+  }
+
+  dialog.querySelector("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    answer(event.submitter === yes);
+  });
+  dialog.addEventListener("cancel", (event) => {
+    event.preventDefault();
+    answer(false);
+  });
+  // A press beside the dialog means no.
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) answer(false);
+  });
+})();

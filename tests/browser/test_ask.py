@@ -1,0 +1,77 @@
+"""The dialog that asks before what cannot be undone: by keyboard, before a page that
+changes, without scripts.
+"""
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from annotation.models import Membership
+from testbed.factories import add_member, make_project
+from tests.browser.sessions import log_in
+from tests.browser.test_accessibility import AXE, LOOK
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+FOCUSED = "document.activeElement.textContent.trim()"
+
+
+def member_page() -> tuple[Membership, str]:
+    project = make_project()
+    person = add_member(project, "annotator")
+    member = Membership.objects.get(project=project, user=person)
+    return member, reverse("member", args=[project.slug, person.pk])
+
+
+def test_no_keeps_and_yes_does_by_keyboard_alone(page: Page) -> None:
+    member, address = member_page()
+    log_in(page.context, member.project.created_by)
+    page.goto(address)
+    button, dialog = page.get_by_role("button", name="Remove", exact=True), page.get_by_role("dialog")
+    for key in ("Enter", "Escape"):  # in the dialog, "Cancel" has the focus where something is lost
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(dialog).to_have_accessible_name(f"Remove {member.user.username} from the project?")
+        expect(dialog).to_have_accessible_description("Their labels stay, and they can be added again.")
+        assert page.evaluate(FOCUSED) == "Cancel"
+        page.keyboard.press(key)
+        expect(dialog).to_be_hidden()
+        assert page.evaluate(FOCUSED) == "Remove"
+    assert Membership.objects.filter(pk=member.pk).exists()
+    page.keyboard.press("Enter")
+    page.evaluate(AXE)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        assert page.evaluate(LOOK, None) == []
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/members/")
+    assert not Membership.objects.filter(pk=member.pk).exists()
+
+
+def test_a_form_that_the_page_replaced_meanwhile_is_sent_all_the_same(page: Page) -> None:
+    member, address = member_page()
+    log_in(page.context, member.project.created_by)
+    page.goto(address)
+    page.get_by_role("button", name="Remove", exact=True).click()
+    page.evaluate("document.querySelector('form[data-ask]').outerHTML += ''")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert page.evaluate(FOCUSED) == "Remove"
+    page.keyboard.press("Enter")
+    page.evaluate("document.querySelector('form[data-ask]').remove()")
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    page.wait_for_url("**/members/")
+    assert not Membership.objects.filter(pk=member.pk).exists()
+
+
+def test_without_scripts_the_form_is_sent(chromium: Browser, live_server: LiveServer) -> None:
+    member, address = member_page()
+    context = chromium.new_context(base_url=live_server.url, java_script_enabled=False)
+    log_in(context, member.project.created_by)
+    page = context.new_page()
+    page.goto(address)
+    page.get_by_role("button", name="Remove", exact=True).click()
+    page.wait_for_url("**/members/")
+    context.close()
+    assert not Membership.objects.filter(pk=member.pk).exists()
