@@ -28,6 +28,7 @@ class RoutingConfig(AppConfig):
             "routing_measuredsource",
             "routing_measureditem",
             "routing_promptversion",
+            "routing_mendversion",
             "routing_sentanswer",
             "routing_expertrequest",
             "routing_auditeditem",

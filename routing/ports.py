@@ -25,6 +25,7 @@ from routing.items.changes import CHANGE_KIND as CHANGE
 from routing.models import (
     Certificate,
     Delivery,
+    MendVersion,
     ModelPrice,
     Prediction,
     PromptVersion,
@@ -345,6 +346,15 @@ def _copy_sources(project: Project, copy: Project, actor: User) -> None:
             price=prices[source.price_id] if source.price_id else None,
             served=source.served,
         )
+        if mends := source.mend_versions.order_by("-number").first():
+            MendVersion.objects.create(
+                source=twin,
+                number=1,
+                blanks=mends.blanks,
+                capitals=mends.capitals,
+                labels=mends.labels,
+                created_by=actor,
+            )
         if prompt := source.prompt_versions.order_by("-number").first():
             PromptVersion.objects.create(
                 source=twin,

@@ -36,6 +36,7 @@ urlpatterns = [
     path("projects/<slug:slug>/sources/<row:source_id>/", sources.source_edit, name="source_edit"),
     path("projects/<slug:slug>/sources/<row:source_id>/delete/", sources.source_delete, name="source_delete"),
     path("projects/<slug:slug>/sources/<row:source_id>/health/", health.source_health, name="source_health"),
+    path("projects/<slug:slug>/sources/<row:source_id>/mends/", health.source_mends, name="source_mends"),
     path("projects/<slug:slug>/sources/<row:source_id>/move/", sources.source_move, name="source_move"),
     path("projects/<slug:slug>/sources/<row:source_id>/prompt/", prompts.source_prompt, name="source_prompt"),
     path(

@@ -7,7 +7,7 @@ from routing.models.pools import Intake, PoolItem, RunSource
 from routing.models.predictions import ItemScore, Prediction, SentAnswer, SourceRevision
 from routing.models.roster import AuditedItem, ExpertRequest, RosterEntry
 from routing.models.runs import Run
-from routing.models.sources import FrozenSource, ModelPrice, PromptVersion, Source, SourceTry
+from routing.models.sources import FrozenSource, MendVersion, ModelPrice, PromptVersion, Source, SourceTry
 from routing.models.spend import Reservation, Spend
 
 # What pays models for answers, from a budget of its own.
@@ -33,6 +33,7 @@ __all__ = [
     "MeasuredItem",
     "MeasuredSource",
     "Measurement",
+    "MendVersion",
     "ModelPrice",
     "PilotItem",
     "PoolItem",

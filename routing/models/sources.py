@@ -137,6 +137,34 @@ class SourceTry(models.Model):
         return f"Try {self.job_id} of {self.source}"
 
 
+class MendVersion(models.Model):
+    """Which spellings of labels a source may use. Append-only: a change is a new version, and the newest one
+    is in force; the fingerprint of the source covers it.
+    """
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="mend_versions")
+    number = models.PositiveIntegerField(help_text="1, 2, ... within the source.")
+    blanks = models.BooleanField(default=False, help_text="Repeated blanks count as one.")
+    capitals = models.BooleanField(default=False, help_text="Capitals do not matter.")
+    labels = models.JSONField(
+        default=dict, help_text="What an answer says instead of a label -> the label's key."
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["source_id", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["source", "number"], name="mend_version_once"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="mend_version_from_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Mends {self.number} of {self.source}"
+
+
 class PromptVersion(models.Model):
     """How a source is asked. Append-only: a change is a new version, and the newest one is in force."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from django.core.cache import cache
 from django.utils.translation import gettext as _
 
-from annotation.common.value_reader import as_text, reader_of
+from annotation.common.value_reader import as_text
 from routing.core.arrays import Floats
 from routing.core.forecast import (
     Forecast,
@@ -28,6 +28,7 @@ from routing.runs.plan import PlanOutlook
 from routing.runs.score import ChosenScore
 from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import digest
+from routing.sources.mends import reader_for
 from routing.sources.score_fields import fields_of
 
 REMEMBERED_SECONDS = 3600
@@ -177,12 +178,11 @@ def _pilot(
     """
     items = list(measurement.items.order_by("order").values_list("item", flat=True))
     rows = {item: row for row, item in enumerate(items)}
-    reader = reader_of(measurement.project)
     answers: list[list[str | None]] = [[None] * len(asked) for _item in items]
     own, costs = np.full((len(items), len(asked)), np.nan), np.full((len(items), len(asked)), np.nan)
     for column, one in enumerate(asked):
         chosen = scores.get(one.source_id) or ChosenScore(backend_for(one.source).default_score)
-        compute = make_score(chosen.name, chosen.params)
+        compute, reader = make_score(chosen.name, chosen.params), reader_for(one.source)
         found = Prediction.objects.filter(item__in=items, source=one.source_id, fingerprint=one.fingerprint)
         for answer in found:
             row = rows[answer.item_id]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from annotation import failures
 from annotation.common.ranges import of_items
-from annotation.common.value_reader import reader_of
 from annotation.jobs.context import JobContext, JobPausedError
 from annotation.models import Item
 from annotation.words import Words
@@ -33,6 +32,7 @@ from routing.sources.backend_for import backend_for
 from routing.sources.backends import Backend, BackendError
 from routing.sources.backends.base import Answered
 from routing.sources.charging import Charge
+from routing.sources.mends import reader_for
 
 # Items that are read from the database at a time.
 PAGE = 1_000
@@ -182,7 +182,7 @@ class _Predicting:
         self._context, self._frozen_source, self._stage, self._money = context, frozen_source, stage, money
         self._backend: Backend = backend_for(frozen_source.source)
         self._score = score_of(frozen_source.budget_owner, frozen_source)
-        self._reader = reader_of(frozen_source.budget_owner.project)
+        self._reader = reader_for(frozen_source.source)
         self._rows = PredictionRows(frozen_source, self._reader)
         self._items = ReservedItems(
             context, ids, backend=self._backend, charge=self._rows.charge, money=money

@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Subquery
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common.bulk import copy_rows
-from annotation.common.value_reader import ValueReader, as_text, reader_of
+from annotation.common.value_reader import ValueReader, as_text
 from annotation.errors import InputError
 from annotation.jobs.context import JobContext
 from annotation.labelling.labels_of_record import batches_with_overlap, record_values
@@ -20,8 +20,9 @@ from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_sc
 from routing.core_language import in_words, refusal_in_words
 from routing.models import BudgetOwner, FrozenSource, ItemScore, Prediction, Run, RunSource, Source
 from routing.sources import storable
-from routing.sources.backend_for import backend_for
+from routing.sources.backend_for import backend_for, fingerprint_of
 from routing.sources.backends.base import shortened
+from routing.sources.mends import reader_for
 from routing.sources.score_fields import fields_of, lacking_for
 from routing.visibility import hidden_batches
 
@@ -117,8 +118,8 @@ def _examples(project: Project, source: Source, loss: Loss | None) -> list[Examp
     if not labels:
         return []
     # Only now: a server may have to be asked for it, and pages come here at every change of a field.
-    fingerprint = backend_for(source).fingerprint()
-    ids, reader = sorted(labels), reader_of(project)
+    fingerprint = fingerprint_of(source)
+    ids, reader = sorted(labels), reader_for(source)
     found: list[Prediction] = []
     for start in range(0, len(ids), 500):
         found += Prediction.objects.filter(
@@ -153,7 +154,7 @@ def score_missing(context: JobContext, *, run_source: RunSource, score: ChosenSc
     rows = list(missing[:CHUNK])
     if not rows:
         return
-    reader = reader_of(run_source.run.project)
+    reader = reader_for(run_source.source)
     while rows:
         with context.chunk(stage=Words(gettext_noop("Scores of %(source)s"), source=run_source.source.name)):
             store_scores(rows, score, reader)

@@ -5,7 +5,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation import failures
 from annotation.errors import HypacError
 from routing.models import FrozenSource, Run, Source
-from routing.sources.backend_for import backend_for
+from routing.sources.backend_for import fingerprint_of
 from routing.sources.backends import BackendError
 
 CHANGED = failures.register(
@@ -25,7 +25,7 @@ NOT_RUN = failures.register("source_not_run", gettext_noop("%(source)s cannot be
 
 def fingerprint_now(source: Source) -> str:
     """Fingerprint under which the source would answer at this moment."""
-    return backend_for(source).fingerprint()
+    return fingerprint_of(source)
 
 
 def has_changed(frozen_source: FrozenSource) -> bool:

@@ -4,6 +4,7 @@ from annotation.models import Project
 from annotation.outside.secrets import decrypt
 from routing.models import PromptVersion, Source
 from routing.sources.backends import Backend, Example, Prompt, SourceContext, TaskSpec, open_backend
+from routing.sources.mends import mends_of, with_mends
 
 
 def backend_for(source: Source) -> Backend:
@@ -11,6 +12,11 @@ def backend_for(source: Source) -> Backend:
     or its key can no longer be used.
     """
     return open_backend(source.backend, source.params, context_of(source))
+
+
+def fingerprint_of(source: Source) -> str:
+    """Fingerprint under which the source would answer at this moment, as its answers are read now."""
+    return with_mends(backend_for(source).fingerprint(), mends_of(source))
 
 
 def context_of(source: Source) -> SourceContext:

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from annotation.common.value_reader import reader_of
+from annotation.common import limits
+from annotation.common.value_reader import ValueReason, reader_of
 from annotation.labelling.label_queries import in_words
 from annotation.models import Item, Project
 from annotation.permissions import Access
@@ -23,6 +24,7 @@ from routing.sources.known_answers import JudgedAnswer, remembered_value
 from routing.sources.seen_answers import KNOWN_BEFORE, SeenAnswers, quoted_bases, seen_answers
 from routing.sources.usability import (
     EXAMPLES,
+    UNKNOWN,
     Unusable,
     Usability,
     kind_of_reason,
@@ -33,6 +35,7 @@ from routing.visibility import may_see_model_output
 
 BINS = 20
 MOST_CLASSES = 30
+MOST_SPELLINGS = 20
 AT_ONCE = 500
 
 
@@ -94,6 +97,8 @@ class Health:
         labels are no choices. `other_classes` answers give labels beyond those.
     agreements
         With each other source of which answers are known for the same items.
+    spellings
+        Answers that are no labels as they are spelled, with how often they come, the commonest first.
     """
 
     source: Source
@@ -105,6 +110,7 @@ class Health:
     classes: tuple[tuple[str, int], ...] = ()
     other_classes: int = 0
     agreements: tuple[Agreement, ...] = ()
+    spellings: tuple[tuple[str, int], ...] = ()
 
     @property
     def missing(self) -> int:
@@ -141,6 +147,7 @@ def health_of(source: Source, access: Access) -> Health:
         classes=tuple(classes[:MOST_CLASSES]),
         other_classes=sum(count for _name, count in classes[MOST_CLASSES:]),
         agreements=tuple(_agreements(place, sources, seen, asked="run" in quoted)),
+        spellings=_spellings(mine.answers),
     )
 
 
@@ -178,6 +185,15 @@ def _reasons(
         )
         for kind in usable.reasons
     )
+
+
+def _spellings(answers: Sequence[JudgedAnswer]) -> tuple[tuple[str, int], ...]:
+    quoted = (
+        answer.reason.quotes.strip()
+        for answer in answers
+        if isinstance(answer.reason, ValueReason) and answer.reason.code == UNKNOWN
+    )
+    return tuple(Counter(text for text in quoted if 0 < len(text) <= limits.NAME).most_common(MOST_SPELLINGS))
 
 
 def _bins(answers: Sequence[JudgedAnswer]) -> tuple[Bin, ...]:

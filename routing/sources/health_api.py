@@ -1,7 +1,7 @@
 """What is known of a source's answers, for programs."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -9,8 +9,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotation.models import User
+from routing.common.api_bodies import map_of
 from routing.sources.api import UsabilityBody, usability_content
 from routing.sources.health import Health, health_of
+from routing.sources.mend import save_mends
+from routing.sources.mends import Mends, mends_of
 from routing.sources.prompts_api import SourceView
 
 
@@ -49,6 +53,33 @@ class AgreementBody(serializers.Serializer[Any]):
     same = serializers.IntegerField()
 
 
+class SpellingBody(serializers.Serializer[Any]):
+    """An answer that is no label as it is spelled, and how often it comes."""
+
+    answer = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class MendFields(serializers.Serializer[Any]):
+    """Which spellings of labels a source may use. `labels` is what an answer says instead of a label -> that
+    label, by its key or name; `blanks`: repeated blanks count as one; `capitals`: capitals do not matter.
+    What is not given is set back.
+    """
+
+    blanks = serializers.BooleanField(default=False)
+    capitals = serializers.BooleanField(default=False)
+    labels = serializers.DictField(child=serializers.CharField(max_length=200), default=dict)
+
+
+class MendsBody(serializers.Serializer[Any]):
+    """`number` is that of the version in force, 0 where nothing was ever mended."""
+
+    number = serializers.IntegerField()
+    blanks = serializers.BooleanField()
+    capitals = serializers.BooleanField()
+    labels = map_of(serializers.CharField())
+
+
 class HealthBody(serializers.Serializer[Any]):
     """What was seen of a source's answers. Where `shown` is false, nothing may be told now but counts of what
     cannot be used: a run is open, or no run has been analysed yet that gave these answers.
@@ -63,6 +94,8 @@ class HealthBody(serializers.Serializer[Any]):
     classes = ClassBody(many=True, help_text="The commonest first; empty where labels are no choices.")
     other_classes = serializers.IntegerField(help_text="Answers with labels beyond those.")
     agreement = AgreementBody(many=True)
+    spellings = SpellingBody(many=True)
+    mends = MendsBody(help_text="As they are read now.")
 
 
 def health_content(health: Health) -> dict[str, Any]:
@@ -87,7 +120,13 @@ def health_content(health: Health) -> dict[str, Any]:
         "classes": [{"label": name, "count": count} for name, count in health.classes],
         "other_classes": health.other_classes,
         "agreement": [asdict(one) for one in health.agreements],
+        "spellings": [{"answer": text, "count": count} for text, count in health.spellings],
+        "mends": mends_content(mends_of(health.source)),
     }
+
+
+def mends_content(mends: Mends) -> dict[str, Any]:
+    return {"number": mends.number, **mends.document}
 
 
 class SourceHealth(SourceView):
@@ -99,10 +138,23 @@ class SourceHealth(SourceView):
         return Response(health_content(health_of(self.find(source_id), self.access)))
 
 
+class SourceMends(SourceView):
+    actions = {"GET": "sources.edit", "PUT": "sources.edit"}
+
+    @extend_schema(responses=MendsBody)
+    def get(self, request: Request, slug: str, source_id: int) -> Response:
+        """Which spellings of labels a model may use beside the labels' own."""
+        return Response(mends_content(mends_of(self.find(source_id))))
+
+    @extend_schema(request=MendFields, responses=MendsBody)
+    def put(self, request: Request, slug: str, source_id: int) -> Response:
+        """Read its answers so from now on. Runs that have been started keep to what they read."""
+        source, user = self.find(source_id), cast(User, request.user)
+        return Response(mends_content(save_mends(source=source, user=user, **self.parsed(MendFields))))
+
+
+_ONE = "projects/<slug:slug>/sources/<row:source_id>/"
 urlpatterns = [
-    path(
-        "projects/<slug:slug>/sources/<row:source_id>/health/",
-        SourceHealth.as_view(),
-        name="api_source_health",
-    ),
+    path(f"{_ONE}health/", SourceHealth.as_view(), name="api_source_health"),
+    path(f"{_ONE}mends/", SourceMends.as_view(), name="api_source_mends"),
 ]

@@ -18,9 +18,10 @@ from routing.common.sql import DataCell
 from routing.core.reasons import NO_ANSWER
 from routing.core.scores import Score, make_score, score_key
 from routing.models import SentAnswer, Source
-from routing.sources.backend_for import backend_for
+from routing.sources.backend_for import backend_for, fingerprint_of
 from routing.sources.backends import backends_that, predict_all
 from routing.sources.backends.base import digest
+from routing.sources.mends import reader_for
 from routing.sources.score_fields import score_fields
 
 LOOKED_AT = 1_000
@@ -95,14 +96,13 @@ def _key(
 
 
 def _asked(source: Source) -> list[Any]:
-    backend = backend_for(source)
-    return [source.pk, source.backend, backend.fingerprint(), sorted(backend.fields)]
+    return [source.pk, source.backend, fingerprint_of(source), sorted(backend_for(source).fields)]
 
 
 def _judged(
     source: Source, items: Sequence[Item], score: str, params: Mapping[str, Any], *, first: bool
 ) -> Iterator[JudgedAnswer]:
-    backend, reader = backend_for(source), reader_of(source.project)
+    backend, reader = backend_for(source), reader_for(source)
     chosen = first and bool(score)
     scored: Score = make_score(score if chosen else backend.default_score, params if chosen else {})
     for start in range(0, len(items), AT_ONCE):

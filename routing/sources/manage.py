@@ -22,6 +22,7 @@ from routing.sources import storable
 from routing.sources.backend_for import current_prompt, task_spec
 from routing.sources.backends import BACKENDS, Backend, Prompt, SourceContext, backend_class, open_backend
 from routing.sources.backends.params import Column
+from routing.sources.mends import mends_of, with_mends
 from routing.sources.prices import cost_function_named, prices_as_stored, refuse_unknown_usage
 from routing.sources.prompt_versions import add_version, checked_prompt, is_new_version
 
@@ -31,6 +32,7 @@ __all__ = [
     "backend_names",
     "delete_source",
     "move_source",
+    "refuse_in_use",
     "run_in_use",
     "save_prompt",
     "save_source",
@@ -93,7 +95,8 @@ def save_source(
     served = opened.check()
     fingerprint = ""
     if source is not None and source.backend == backend and source.params != params and run_in_use(source):
-        fingerprint = open_backend(backend, params, replace(context, served=source.served)).fingerprint()
+        asked = open_backend(backend, params, replace(context, served=source.served))
+        fingerprint = with_mends(asked.fingerprint(), mends_of(source))
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
         new_prompt = prompt is not None and is_new_version(source, prompt)
@@ -102,7 +105,7 @@ def save_source(
             source = Source.objects.select_for_update().get(pk=source.pk, project=project)
             changed = new_prompt or (source.backend, source.params) != (backend, params)
             if changed:
-                _refuse_in_use(source, fingerprint="" if new_prompt else fingerprint)
+                refuse_in_use(source, fingerprint="" if new_prompt else fingerprint)
         if source is None:
             limits.refuse_more(
                 Source.objects.filter(project=project),
@@ -152,7 +155,7 @@ def save_prompt(*, source: Source, user: User, prompt: Prompt) -> Source:
     with transaction.atomic():
         source = Source.objects.select_for_update().get(pk=source.pk)
         if checked is not None and is_new_version(source, checked):
-            _refuse_in_use(source)
+            refuse_in_use(source)
             version = add_version(source=source, user=user, prompt=checked)
             audit.record(
                 project=source.project,
@@ -257,8 +260,10 @@ def run_in_use(source: Source) -> Run | None:
     return Run.objects.filter(run_sources__source=source.pk, state__in=BUSY).first() if source.pk else None
 
 
-def _refuse_in_use(source: Source, *, fingerprint: str = "") -> None:
-    """`fingerprint` is that of the source after the change, "" where it is another one in any case."""
+def refuse_in_use(source: Source, *, fingerprint: str = "") -> None:
+    """Raises ConflictError where a run that is under way rests on the source as it is. `fingerprint` is that
+    of the source after the change, "" where it is another one in any case.
+    """
     rows = RunSource.objects.filter(source=source.pk, run__state__in=BUSY).select_related("run")
     if row := next((row for row in rows if row.fingerprint != fingerprint), None):
         raise ConflictError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.utils.translation import gettext as _, gettext_lazy
@@ -10,6 +11,7 @@ from annotation.common.value_reader import ValueReader, as_text
 from routing.core.scores import SCORES, ScoreKind, fields_read
 from routing.models import Prediction, Source
 from routing.sources.backend_for import backend_for
+from routing.sources.mends import MendingReader
 from routing.sources.storable import stored_reason
 
 FIELDS = {
@@ -40,11 +42,21 @@ def score_fields(
     which agrees with nothing.
     """
     fields = {**raw, "label": None if value is None else as_text(value), "reason": reason}
-    fields |= {"finish_reason": finish_reason, "allowed": reader.keys if reader.kind.has_choices else None}
+    fields |= {"finish_reason": finish_reason, "allowed": _allowed(raw, reader)}
     samples = raw.get("samples")
     if isinstance(samples, list) and not reader.kind.one_choice:
         fields["samples"] = [_sample(entry, reader) for entry in samples]
     return fields
+
+
+def _allowed(raw: Mapping[str, Any], reader: ValueReader) -> Mapping[str, str] | None:
+    """Spellings of labels, those of the answer included that a mend makes one."""
+    if not reader.kind.has_choices:
+        return None
+    if not isinstance(reader, MendingReader):
+        return reader.keys
+    named = (raw.get(name) or () for name in ("probabilities", "label_logprobs", "samples"))
+    return reader.keys_with(chain.from_iterable(part for part in named if isinstance(part, dict | list)))
 
 
 def _sample(entry: Any, reader: ValueReader) -> str | None:

@@ -19,7 +19,6 @@ from annotation.common import audit
 from annotation.common.bulk import copy_rows
 from annotation.common.files import MODEL_OUTPUT, open_file, store_file
 from annotation.common.ranges import of_items
-from annotation.common.value_reader import reader_of
 from annotation.errors import ConflictError, InputError
 from annotation.imports.allowance import Allowance
 from annotation.imports.faults import said_by
@@ -36,6 +35,7 @@ from routing.sources.backend_for import context_of, task_spec
 from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
 from routing.sources.backends.uploaded.lines import FORMATS, Line, fields_in, read_line
+from routing.sources.mends import every_fingerprint, reader_for
 from routing.visibility import output_is_open
 
 KIND = "predictions"
@@ -162,9 +162,9 @@ class _Reading:
         project = revision.source.project
         self._context, self._revision, self._project = context, revision, project
         self._format = context.params["format"]
-        self._spec, self._reader = task_spec(project), reader_of(project)
+        self._spec, self._reader = task_spec(project), reader_for(revision.source)
         declared = {"model": revision.model, "revision": revision.revision}
-        self._fingerprint = Uploaded(declared).fingerprint()
+        self._fingerprints = every_fingerprint(revision.source, Uploaded(declared).fingerprint())
         self._longest = 4 * settings.HYPAC_MAX_CELL_CHARACTERS
         self._compares = output_is_open(project)
 
@@ -239,14 +239,14 @@ class _Reading:
         is a part of this.
         """
         runs = Run.objects.filter(
-            run_sources__source=self._revision.source_id, run_sources__fingerprint=self._fingerprint
+            run_sources__source=self._revision.source_id, run_sources__fingerprint__in=self._fingerprints
         ).exclude(state=Run.State.CANCELLED)
         missing = [item for item in ids if item not in known]
         if runs.filter(pool_hash="").exists():  # its job has not frozen the pool yet
             return set(missing)
         pool = PoolItem.objects.filter(of_items("item", missing), run__in=runs.values("pk"))
         asked = Prediction.objects.filter(
-            of_items("item", missing), source=self._revision.source_id, fingerprint=self._fingerprint
+            of_items("item", missing), source=self._revision.source_id, fingerprint__in=self._fingerprints
         )
         return set(pool.values_list("item_id", flat=True)) | set(asked.values_list("item_id", flat=True))
 
@@ -296,7 +296,7 @@ class _Reading:
         """What scores can read of the answers grows until a run rests on it."""
         fields = {name for answer in new.values() for name in fields_in(answer)}
         more = sorted(fields.union(self._revision.fields))
-        rests = RunSource.objects.filter(source=self._revision.source_id, fingerprint=self._fingerprint)
+        rests = RunSource.objects.filter(source=self._revision.source_id, fingerprint__in=self._fingerprints)
         if more != self._revision.fields and not rests.exists():
             self._revision.fields = more
         self._revision.save(update_fields=["fields", "served_model"])

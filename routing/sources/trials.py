@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit
-from annotation.common.value_reader import ValueReader, as_text, reader_of
+from annotation.common.value_reader import ValueReader, as_text
 from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
@@ -31,6 +31,7 @@ from routing.sources.backend_for import context_of, current_prompt, task_spec
 from routing.sources.backends import Answer, Backend, Prompt, backend_class
 from routing.sources.backends.base import digest, other_number, shortened
 from routing.sources.charging import Charge
+from routing.sources.mends import mends_of, reader_for, with_mends
 from routing.sources.prompt_versions import prompt_in_force, shown_to_model, takes_prompt
 from routing.sources.prompts import prompt_digest
 from routing.sources.score_fields import score_fields
@@ -89,7 +90,7 @@ def try_source(context: JobContext) -> dict[str, Any]:
     if any_hidden([item.pk for item in items]):
         raise RUN_HAS_BEGUN.error()
     prompt, asked_as = prompt_in_force(source), way_of_asking(source)
-    backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
+    backend, reader, charge = backend_of(source), reader_for(source), charge_of(source)
     rows, reasons = [], []
     context.progress(done=0, total=len(items), stage=Words(gettext_noop("Asking the model")))
     for group in backend.predict(iter(items)):
@@ -157,11 +158,12 @@ def backend_of(source: Source) -> Backend:
 def way_of_asking(source: Source) -> str:
     """A fingerprint of all that the project says of how the source is asked and its answers are read."""
     prompt = current_prompt(source) if source.backend in takes_prompt() else None
-    return digest(
+    asked = digest(
         backend=source.backend,
         params=source.params,
         prompt=prompt_digest(prompt, task_spec(source.project)),
     )
+    return with_mends(asked, mends_of(source))
 
 
 def any_hidden(items: Sequence[int]) -> bool:

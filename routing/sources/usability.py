@@ -66,7 +66,10 @@ class Unusable:
 
 
 def _about_labels() -> str:
-    return _("Write labels exactly as the project has them, capitals included.")
+    return _(
+        "Say on the page of its answers which label another spelling means, or write labels exactly as the "
+        "project has them, capitals included."
+    )
 
 
 def _about_scores() -> str:

@@ -37,6 +37,19 @@ class Source(Resource):
         in words. Empty where the server does not know."""
         return dict(self.data.get("usability") or {})
 
+    def health(self) -> dict[str, Any]:
+        """What is known of its answers before a run rests on them: `usability`, `reasons` with examples, and
+        where that may be told now (`shown`) `confidence`, `classes`, `agreement` and `spellings`."""
+        return dict(self._transport.get(f"{self._path}health/"))
+
+    def mend(
+        self, *, blanks: bool = False, capitals: bool = False, labels: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Read its answers so from now on: repeated blanks count as one, capitals do not matter, and `labels`
+        is what an answer says instead of a label -> that label. What is not given is set back."""
+        body = {"blanks": blanks, "capitals": capitals, "labels": dict(labels or {})}
+        return dict(self._transport.request("PUT", f"{self._path}mends/", json=body))
+
     def upload_predictions(
         self, data: Records | str | PathLike[str] | IO[Any], *, format: str = "", revision: str = ""
     ) -> Job:

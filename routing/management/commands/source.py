@@ -18,6 +18,7 @@ from routing.sources.backends import Prompt
 from routing.sources.health import Health, health_of
 from routing.sources.health_api import health_content
 from routing.sources.manage import backend_names, save_source
+from routing.sources.mend import save_mends
 from routing.sources.usability import usability_of
 from routing.sources.warnings import usability_in_words, warnings_of
 
@@ -71,14 +72,36 @@ class Command(ScriptCommand):
             action="store_true",
             help="change nothing: tell what is known of the answers of the source of that name",
         )
+        parser.add_argument(
+            "--mend",
+            action="append",
+            choices=("blanks", "capitals", "nothing"),
+            help="read its answers so that these do not matter; nothing: as they are given",
+        )
+        parser.add_argument(
+            "--map",
+            action="append",
+            default=[],
+            metavar="TEXT=LABEL",
+            help="and so that this answer means this label, several times",
+        )
         super().add_arguments(parser)
 
     def do(self, options: dict[str, Any]) -> None:
         access = self.access(options, "sources.edit")
         source = access.project.sources.filter(name=options["name"].strip()).first()
-        if options["health"]:
+        if options["health"] or options["mend"] or options["map"]:
             if source is None:
                 raise CommandError(f"The project has no source {options['name'].strip()!r}.")
+            if options["mend"] or options["map"]:
+                mend = frozenset(options["mend"] or ())
+                save_mends(
+                    source=source,
+                    user=access.user,
+                    blanks="blanks" in mend,
+                    capitals="capitals" in mend,
+                    labels=pairs_of("--map", options["map"]),
+                )
             health = health_of(source, access)
             self.tell(health_content(health), "\n".join(health_lines(health)))
             return
