@@ -96,6 +96,11 @@ class Suggestion(serializers.Serializer[Any]):
     field_columns = serializers.ListField(child=serializers.CharField())
 
 
+class ModelColumns(serializers.Serializer[Any]):
+    answer = serializers.CharField()
+    sure = serializers.CharField(help_text="The column that says how sure it is.")
+
+
 class PreviewBody(serializers.Serializer[Any]):
     format = serializers.CharField()
     format_title = serializers.CharField()
@@ -110,6 +115,7 @@ class PreviewBody(serializers.Serializer[Any]):
     )
     problems = JobProblemBody(many=True)
     suggestion = Suggestion()
+    models = ModelColumns(many=True, help_text="Columns that read like the answers of a model.")
 
 
 class NewImport(Columns):
@@ -260,4 +266,5 @@ def _preview(look: Preview, hidden: Collection[str]) -> dict[str, Any]:
             "text_column": look.suggestion.text_column,
             "field_columns": list(look.suggestion.field_columns),
         },
+        "models": [{"answer": answer, "sure": sure} for answer, sure in look.models],
     }

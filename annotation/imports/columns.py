@@ -59,10 +59,12 @@ TEXT_NAMES = (
 # A column with one of these words in its name is taken for answers, by models or by people.
 ANSWER_WORDS = frozenset({
     "label", "labels", "labelled", "labeled", "gold", "truth", "annotation", "annotations", "annotated",
-    "class", "y", "pred", "preds", "prediction", "predictions", "predicted", "conf", "confidence",
+    "class", "y", "guess", "guesses", "guessed", "pred", "preds", "prediction", "predictions", "predicted", "conf", "confidence",
     "confidences", "score", "scores", "prob", "probs", "proba", "probability", "probabilities", "logit",
     "logits", "logprob", "logprobs", "uncertainty", "entropy", "tokens", "model", "llm",
 })  # fmt: skip
+# What stands behind the name of a column of answers in that of the column that says how sure they are.
+SURE = ("conf", "confidence", "prob", "proba", "probability", "uncertainty")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[,\s]\d{3})*(?:[.,]\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?\s*%?")
 _DATE = re.compile(
@@ -73,6 +75,10 @@ MOST_CATEGORIES = 20
 LONGEST_CATEGORY = 60
 # Characters on average from which a text is called long.
 LONG = 200
+# A column whose name tells nothing is proposed as the name of items from so many rows on: of a few rows any
+# column has different values. Measured values (3.5) are not what things are called by, nor are dates.
+LEAST_TO_NAME = 10
+_NAME = re.compile(r"(?!.*[\d][.,]\d+$)(?!\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$)[\w#][\w.:/#@+=?&%~-]{0,199}")
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,7 @@ def read_columns(
     names: Sequence[str], sample: Sequence[Mapping[str, str]], project: Project, model_output: frozenset[str]
 ) -> list[Column]:
     """One entry for each name, in their order. `sample` are the first rows."""
+    sure = sure_of(names)
     labels = {word.strip().casefold() for pair in project.choices.values_list("key", "name") for word in pair}
     found = []
     for name in names:
@@ -131,11 +138,26 @@ def read_columns(
                 kind=_kind(values, distinct),
                 distinct=len(distinct),
                 characters=sum(map(len, values)),
-                answers=not ANSWER_WORDS.isdisjoint(word.lower() for word in _WORD.findall(name)),
+                answers=name in sure
+                or not ANSWER_WORDS.isdisjoint(word.lower() for word in _WORD.findall(name)),
                 labels=bool(labels and values) and {value.casefold() for value in distinct} <= labels,
                 model_output=name in model_output,
             )
         )
+    return found
+
+
+def sure_of(names: Iterable[str]) -> dict[str, str]:
+    """Column of answers -> the column beside it that says how sure they are: guess, guess_conf. A text that
+    people read may have been recognised with some confidence, too, and is no answer.
+    """
+    lower = {name.strip().lower(): name for name in names}
+    found: dict[str, str] = {}
+    for beside, name in lower.items():
+        answer, mark, suffix = beside.replace(" ", "_").replace(".", "_").replace("-", "_").rpartition("_")
+        column = lower.get(beside[: len(answer)]) if mark and suffix in SURE else None
+        if column is not None and answer not in TEXT_NAMES:
+            found.setdefault(column, name)
     return found
 
 
@@ -153,14 +175,19 @@ class Proposal:
 
 
 def propose(
-    columns: Sequence[Column], sample: Sequence[Mapping[str, str]], places: Sequence[str]
+    columns: Sequence[Column],
+    sample: Sequence[Mapping[str, str]],
+    places: Sequence[str],
+    before: str | None = None,
 ) -> Proposal:
     """`places` say where the rows of the sample are. The id is a column that is named as one and names every
-    row of the sample once. The text is chosen by its name, else it is the column with most text; never one
-    that seems to hold answers.
+    row of the sample once, else one whose values look like names and do so. The text is chosen by its name,
+    else it is the column with most text; never one that seems to hold answers. `before` is what the project's
+    last import was named by, "" for nothing, None where there was none.
     """
     about_id = doubt = ""
-    id_column = _by_name(columns, ID_NAMES)
+    id_column = before if before and any(column.name == before for column in columns) else ""
+    id_column = id_column or _by_name(columns, ID_NAMES)
     if id_column and (doubt := _no_id(id_column, sample, places)):
         id_column = ""
     elif id_column:
@@ -173,7 +200,23 @@ def propose(
         about_text = _("“%(name)s” is proposed: it holds the most text.") % {"name": longest.name}
     else:
         about_text = _("Nothing is proposed, as all columns seem to hold answers.") if columns else ""
-    return Proposal(id_column, named or (longest.name if longest else ""), about_id, about_text, doubt)
+    text_column = named or (longest.name if longest else "")
+    # Items that an earlier import named by their lines would come a second time under other names.
+    if not id_column and before is None:
+        others = (column for column in free if column.name != text_column)
+        id_column = next((column.name for column in others if _names_rows(column.name, sample)), "")
+        if id_column:
+            words = _("“%(name)s” is proposed: none of the first %(count)s rows has the same value as another.")
+            about_id, doubt = words % {"name": id_column, "count": len(sample)}, ""
+    return Proposal(id_column, text_column, about_id, about_text, doubt)
+
+
+def _names_rows(column: str, sample: Sequence[Mapping[str, str]]) -> bool:
+    """Whether all its values are different, and look like numbers, codes, addresses or names of files."""
+    if len(sample) < LEAST_TO_NAME:
+        return False
+    values = [row.get(column, "").strip() for row in sample]
+    return len({*values}) == len(values) and all(map(_NAME.fullmatch, values))
 
 
 def _no_id(name: str, sample: Sequence[Mapping[str, str]], places: Sequence[str]) -> str:
@@ -240,6 +283,16 @@ def shown_columns(project: Project) -> set[str]:
         if job.state in UNFINISHED or (job.result.get("added") and not job.result.get("removed")):
             shown.update(ColumnMapping.of(job.params).shown)
     return shown
+
+
+def named_before(project: Project) -> str | None:
+    """The column by which the project's last import named its items, "" for none; None where there is no import
+    of which items are there.
+    """
+    for job in project.jobs.filter(kind=IMPORT).order_by("-pk"):
+        if job.state in UNFINISHED or (job.result.get("added") and not job.result.get("removed")):
+            return ColumnMapping.of(job.params).id_column
+    return None
 
 
 def shown_in_order(project: Project) -> list[str]:

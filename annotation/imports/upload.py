@@ -18,8 +18,10 @@ from annotation.imports.columns import (
     ColumnMapping,
     Proposal,
     answer_columns,
+    named_before,
     propose,
     read_columns,
+    sure_of,
 )
 from annotation.imports.faults import fault
 from annotation.imports.format_choice import SAMPLE, format_for
@@ -48,7 +50,8 @@ class Preview:
     `format` is the importer's name, `format_title` what people call it; of a workbook `format` names the
     sheet, which is one of `sheets`. `labels` counts those that people gave the first rows elsewhere.
     `more_columns` are there beside `columns`, which are as many as a project has at most.
-    `proposal` says why `suggestion` is what it is; None for images. `reserved` are the columns with what
+    `proposal` says why `suggestion` is what it is; None for images. `models` are pairs of columns (answer, how
+    sure) that read like the answers of a model. `reserved` are the columns with what
     people and models of another program said.
     """
 
@@ -61,6 +64,7 @@ class Preview:
     holds_images: bool
     details: list[Column]
     proposal: Proposal | None
+    models: list[tuple[str, str]]
     sheets: tuple[str, ...] = ()
     labels: int = 0
     reserved: frozenset[str] = frozenset()
@@ -98,7 +102,7 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
     columns = named[:MAX_COLUMNS]
     reserved = answer_columns(project, columns) | answers
     details = read_columns(columns, sample, project, reserved | routing_port().model_columns(project=project))
-    proposal = None if importer.holds_images else propose(details, sample, places)
+    proposal = None if importer.holds_images else propose(details, sample, places, named_before(project))
     return Preview(
         format=importer.name,
         format_title=importer.title,
@@ -109,6 +113,7 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
         holds_images=importer.holds_images,
         details=details,
         proposal=proposal,
+        models=list(sure_of(columns).items()),
         sheets=tuple(sheets),
         labels=labels,
         reserved=reserved,

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import reader_of
 from annotation.errors import InputError
+from annotation.imports.columns import sure_of
 from annotation.models import Project, User
 from routing.common.states import OPEN
 from routing.models import Source
@@ -32,8 +33,8 @@ ROLES: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
         "tokens_out_column",
         (("tokens", "out"), ("completion", "tokens"), ("output", "tokens"), ("tokens",)),
     ),
-    ("label_column", (("label",), ("pred",), ("prediction",), ("predicted",), ("answer",))),
-    ("confidence_column", (("conf",), ("confidence",), ("prob",), ("probability",), ("score",))),
+    ("label_column", (("label",), ("pred",), ("prediction",), ("predicted",), ("answer",), ("guess",))),
+    ("confidence_column", (("conf",), ("confidence",), ("prob",), ("proba",), ("probability",), ("score",))),
     ("uncertainty_column", (("uncertainty",),)),
     ("cost_column", (("cost",), ("price",))),
     ("seconds_column", (("seconds",), ("latency", "s"))),
@@ -175,7 +176,11 @@ def add_suggested(*, project: Project, user: User, prices: Mapping[str, Decimal 
 def _groups(columns: Iterable[str]) -> dict[str, dict[str, str]]:
     """Name of a model -> the params that its columns give. Only those with a column of labels."""
     groups: dict[str, dict[str, str]] = {}
-    for column in columns:
+    names = list(columns)
+    taken = _named_by_answer(names, groups)
+    for column in names:
+        if column in taken:
+            continue
         model, dot, said = column.rpartition(".")
         if dot and model and (role := DOTTED.get(said)):
             groups.setdefault(model, {}).setdefault(role, column)
@@ -186,6 +191,32 @@ def _groups(columns: Iterable[str]) -> dict[str, dict[str, str]]:
             name = " ".join(words[index] for index in rest)
             groups.setdefault(name, {}).setdefault(role, column)
     return {name: params for name, params in groups.items() if _is_model(name, params)}
+
+
+def _named_by_answer(columns: Sequence[str], groups: dict[str, dict[str, str]]) -> set[str]:
+    """Put those models into `groups` whose columns are named by that of their answers: guess, guess_conf,
+    guess_tokens. Returns these columns.
+    """
+    taken: set[str] = set()
+    words = {column: [word.lower() for word in _WORDS.findall(column)] for column in columns}
+    for answer in sure_of(columns):
+        begin = words[answer]
+        if TRUTH.intersection(begin):
+            continue
+        spelled = _WORDS.findall(answer)
+        role, rest = _role(begin)
+        kept = rest if role == "label_column" else range(len(begin))
+        group = groups.setdefault(" ".join(spelled[index] for index in kept), {})
+        group["label_column"] = answer
+        taken.add(answer)
+        for column, own in words.items():
+            if column == answer or own[: len(begin)] != begin:
+                continue
+            said, left = _role(own[len(begin) :])
+            if said and not left and said not in group:
+                group[said] = column
+                taken.add(column)
+    return taken
 
 
 def _is_model(name: str, params: Mapping[str, str]) -> bool:

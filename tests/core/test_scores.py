@@ -68,6 +68,7 @@ def test_max_softmax_without_usable_probabilities(probabilities: object, words: 
 def test_recorded() -> None:
     assert u("recorded", {"confidence": 0.75}) == 0.25
     assert u("recorded", {"confidence": "0.75"}) == 0.25
+    assert repr(u("recorded", {"confidence": 0.982})) == "0.018"
     assert u("recorded", {"uncertainty": 0.1, "confidence": 0.2}) == 0.1
     assert u("recorded", {"uncertainty": None, "confidence": 1}) == 0.0
     assert u("recorded", {"uncertainty": 0}) == 0.0

@@ -15,6 +15,7 @@ from routing.core.experiment.columns import Columns, open_columns
 from routing.core.experiment.table import People, Table, TableError
 from routing.core.losses import Loss, LossError, losses_of, make_loss
 from routing.core.losses.base import IN_ROW
+from routing.core.scores.base import complement
 
 MOST_MODELS = 99
 HUMAN = "human1"
@@ -272,7 +273,7 @@ def _scores(cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_]
             continue
         values = cells.numbers(column, most=1.0)
         if column.startswith("conf"):
-            values = 1 - values
+            values = np.fromiter(map(complement, values.tolist()), float, len(values))
         blank = np.isnan(values)
         excused: Bools = np.zeros_like(blank) if answers is None else _blank(answers[:, place])
         missing = np.flatnonzero(blank & ~excused)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import isnan
 from typing import Any, Protocol, runtime_checkable
 
@@ -141,6 +142,13 @@ def float_or_reason(value: object, what: str) -> float | str:
         text = str(value)[:40]
         return ScoreReason(f"{what} is not a number: {text!r}", NO_NUMBER, text)
     return ScoreReason(f"{what} is NaN", NO_NUMBER) if isnan(number) else number
+
+
+def complement(share: float) -> float:
+    """1 - ``share``, of ``share`` as it is written: 1 - 0.982 is 0.018 and not 0.018000000000000016, so that
+    scores are written in as few digits as the confidences they are made of.
+    """
+    return float(1 - Decimal(repr(float(share))))
 
 
 def entries_of(value: object) -> list[object]:

@@ -11,6 +11,7 @@ from routing.core.reasons import MISSING, score_missing
 from routing.core.scores.base import (
     ItemScore,
     Score,
+    complement,
     entries_of,
     probability_or_reason,
     refuse_unknown,
@@ -71,7 +72,7 @@ def label_probability(prediction: Mapping[str, object]) -> ItemScore:
         return unusable(f"no probability is stored for the answer {str(label)[:40]!r}")
     if total <= 0.0:
         return unusable("the probabilities of the allowed labels are all 0")
-    return ItemScore(min(1.0, max(0.0, 1.0 - mine / total)))
+    return ItemScore(min(1.0, max(0.0, complement(mine / total))))
 
 
 def _table(prediction: Mapping[str, object]) -> tuple[Mapping[object, object], bool]:

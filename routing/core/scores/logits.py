@@ -13,6 +13,7 @@ from routing.core.scores.base import (
     ROUNDING,
     ItemScore,
     Score,
+    complement,
     entries_of,
     float_or_reason,
     probability_or_reason,
@@ -56,7 +57,7 @@ def logits(prediction: Mapping[str, object]) -> ItemScore:
     if not values:
         return unusable(score_missing("the token probabilities are missing"))
     # fsum rounds once: the score does not depend on the order in which a library adds up.
-    return ItemScore(max(0.0, 1.0 - fsum(values) / len(values)))
+    return ItemScore(max(0.0, complement(fsum(values) / len(values))))
 
 
 def from_logarithm(value: object, what: str) -> float | str:

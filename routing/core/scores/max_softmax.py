@@ -11,6 +11,7 @@ from routing.core.reasons import score_missing
 from routing.core.scores.base import (
     ItemScore,
     Score,
+    complement,
     entries_of,
     probability_or_reason,
     refuse_unknown,
@@ -50,4 +51,4 @@ def max_softmax(prediction: Mapping[str, object]) -> ItemScore:
         values.append(value)
     if abs(sum(values) - 1.0) > SUM_TOLERANCE:
         return unusable(f"the class probabilities add up to {sum(values):g}, not to 1")
-    return ItemScore(1.0 - max(values))
+    return ItemScore(complement(max(values)))

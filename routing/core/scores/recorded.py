@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from routing.core.messages import gettext_noop
-from routing.core.scores.base import ItemScore, Score, number_or_reason, refuse_unknown, unusable
+from routing.core.scores.base import ItemScore, Score, complement, number_or_reason, refuse_unknown, unusable
 
 
 @dataclass(frozen=True)
@@ -34,4 +34,4 @@ def recorded(prediction: Mapping[str, object]) -> ItemScore:
         value = number_or_reason(uncertainty, "the recorded uncertainty")
         return unusable(value) if isinstance(value, str) else ItemScore(value + 0.0)
     value = number_or_reason(prediction.get("confidence"), "the recorded confidence")
-    return unusable(value) if isinstance(value, str) else ItemScore(1.0 - value)
+    return unusable(value) if isinstance(value, str) else ItemScore(complement(value))

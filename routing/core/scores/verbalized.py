@@ -14,6 +14,7 @@ from routing.core.scores.base import (
     ItemScore,
     Score,
     ScoreError,
+    complement,
     entries_of,
     number_or_reason,
     refuse_unknown,
@@ -119,7 +120,7 @@ def verbalized(prediction: Mapping[str, object], least_replies: int = 1) -> Item
         reason = next((value for value in parsed if isinstance(value, str)), "")
         wanted = f"{len(values)} of {len(replies)} replies can be read, {least_replies} are needed"
         return unusable(f"{wanted}; {reason}" if reason else wanted)
-    return ItemScore(max(0.0, 1.0 - fsum(values) / len(values)))
+    return ItemScore(max(0.0, complement(fsum(values) / len(values))))
 
 
 SAYS = {

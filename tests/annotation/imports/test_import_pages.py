@@ -60,6 +60,25 @@ class TestMapping:
         empty = text(owner.get(upload(owner, project, "id,x\n1,a\n,b\n")))
         assert "it is empty in line 3" in empty
 
+    def test_a_column_of_different_codes_is_proposed_as_the_name(self, owner, project) -> None:
+        rows = "".join(f"a text of some length {n % 3},{n / 4},T-{n}\n" for n in range(12))
+        path = upload(owner, project, f"said,seconds,ticket\n{rows}")
+        page = text(owner.get(path))
+        assert "“ticket” is proposed: none of the first 12 rows has the same value as another." in page
+        assert '<option value="ticket" selected' in page
+        few = text(owner.get(upload(owner, project, f"said,seconds,ticket\n{rows[:80]}\n")))
+        assert "is proposed: none" not in few
+        # Rows that came under their lines' names would come again under others.
+        owner.post(path, {"text_column": ["said"], "id_column": ""})
+        again = text(owner.get(upload(owner, project, f"said,seconds,ticket\n{rows}x,1,T-99\n")))
+        assert "is proposed: none" not in again
+
+    def test_a_column_with_its_confidence_is_said_to_be_a_model(self, owner, project) -> None:
+        page = text(owner.get(upload(owner, project, "body,bert,bert_conf\none,a,0.5\ntwo,b,0.7\n")))
+        assert shown(page) == ["body"]
+        assert "<bdi>“bert”</bdi> with <bdi>“bert_conf”</bdi> reads like the answers of a model." in page
+        assert "<strong>bert</strong></bdi>: by its name" in page
+
     @pytest.mark.parametrize("name", ["jsonl", "doccano", "label_studio"])
     def test_a_table_that_is_read_as_json_says_that_no_line_is_any(self, owner, project, name) -> None:
         page = text(owner.post(upload(owner, project, ROWS), {"format": name, "do": "look"}))

@@ -62,6 +62,21 @@ def test_numbered_columns_are_models_and_the_cheaper_one_comes_first():
             "Model",
             {"label_column": "prediction", "confidence_column": "probability"},
         ),
+        (
+            {"guess": "cat", "guess_conf": "0.5", "guess_tokens": "7"},
+            "Model",
+            {"label_column": "guess", "confidence_column": "guess_conf", "tokens_out_column": "guess_tokens"},
+        ),
+        (
+            {"bert": "cat", "bert_prob": "0.5", "bert_cost": "1"},
+            "Bert",
+            {"label_column": "bert", "confidence_column": "bert_prob", "cost_column": "bert_cost"},
+        ),
+        (
+            {"fast_label": "cat", "fast_label_conf": "0.5"},
+            "Fast",
+            {"label_column": "fast_label", "confidence_column": "fast_label_conf"},
+        ),
     ],
 )
 def test_names_of_columns(cells, name, params):
