@@ -4,14 +4,27 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from annotation.errors import HypacError
+from annotation.models import StoredFile
 
 
 def add_error(form: forms.Form, error: HypacError) -> None:
     """Show what a service refused beside the field it names, or above the form."""
     form.add_error(error.where if error.where in form.fields else None, error.message)
+
+
+def kept_file(request: HttpRequest, files: QuerySet[StoredFile]) -> StoredFile | None:
+    """The one of `files` that came with a form before, which was shown again, so that it need not be chosen
+    anew. None where there is none, or another one comes now.
+    """
+    number = request.POST.get("kept", "")
+    if not number.isdecimal() or len(number) > 18 or request.FILES:
+        return None
+    return files.filter(pk=number).first()
 
 
 def price_field(**options: Any) -> forms.DecimalField:

@@ -61,8 +61,10 @@ class Deadline(NamedTuple):
 class InTime(io.BufferedReader):
     """A file that gives nothing more once its deadline has passed, but raises ImportLimitError, whoever reads
     from it: what is compressed in it is unpacked from what it gives. It does not close the file, which is
-    the caller's.
+    the caller's. `encoding` is that of the texts in an archive, "" where they say it themselves.
     """
+
+    encoding = ""
 
     def __init__(self, file: IO[bytes], deadline: Deadline, where: str) -> None:
         self._timed = _Timed(file, deadline, where)

@@ -17,6 +17,7 @@ from annotation.common.api.uploads import TakesStream, received
 from annotation.common.files import store_file
 from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping
+from annotation.imports.encodings import ENCODINGS
 from annotation.imports.fetching import fetch
 from annotation.imports.upload import Preview, preview, start_import
 from annotation.jobs.serializers import JobBody, JobProblemBody, accepted
@@ -80,6 +81,9 @@ class StoredFileBody(serializers.Serializer[Any]):
 
 class PreviewQuery(serializers.Serializer[Any]):
     format = serializers.CharField(required=False, max_length=FORMAT_LENGTH, help_text="Read it as this.")
+    encoding = serializers.ChoiceField(
+        required=False, choices=[*ENCODINGS], help_text="Of a text that does not say it itself."
+    )
     rows = serializers.IntegerField(required=False, default=5, min_value=1, max_value=100)
 
 
@@ -104,6 +108,9 @@ class ModelColumns(serializers.Serializer[Any]):
 class PreviewBody(serializers.Serializer[Any]):
     format = serializers.CharField()
     format_title = serializers.CharField()
+    encoding = serializers.CharField(
+        allow_blank=True, help_text="Of a text that does not say it itself; else empty."
+    )
     sheets = serializers.ListField(
         child=serializers.CharField(), help_text="Of a workbook; each is read as the format excel:NAME."
     )
@@ -112,6 +119,10 @@ class PreviewBody(serializers.Serializer[Any]):
     rows = serializers.ListField(
         child=serializers.DictField(child=serializers.CharField(allow_null=True, allow_blank=True)),
         help_text="The first ones; null where a value may not be shown now.",
+    )
+    thumbnails = serializers.ListField(
+        child=serializers.CharField(allow_blank=True),
+        help_text="Of images: the first ones made small, as data addresses.",
     )
     problems = JobProblemBody(many=True)
     suggestion = Suggestion()
@@ -134,6 +145,11 @@ class NewImport(Columns):
     )
     format = serializers.CharField(
         required=False, max_length=FORMAT_LENGTH, help_text="Without it, as what it seems."
+    )
+    encoding = serializers.ChoiceField(
+        required=False,
+        choices=[*ENCODINGS],
+        help_text="Of a text that is neither UTF-8 nor marked as UTF-16.",
     )
     keep_labels = serializers.BooleanField(
         required=False, help_text="Whether labels that people gave in the program it comes from are kept."
@@ -196,7 +212,12 @@ class FilePreview(ProjectView):
         )
         if stored is None:
             raise Http404
-        look = preview(stored_file=stored, rows=asked["rows"], format_name=asked.get("format", ""))
+        look = preview(
+            stored_file=stored,
+            rows=asked["rows"],
+            format_name=asked.get("format", ""),
+            encoding=asked.get("encoding", ""),
+        )
         hidden = routing_port().hidden_columns(project=self.access.project) | look.reserved
         return Response(_preview(look, hidden))
 
@@ -215,6 +236,7 @@ class ImportList(ProjectView):
             "text_format": body.get("text_format", ""),
             "keep_labels": body.get("keep_labels", False),
             "add_duplicates": body["add_duplicates"],
+            "encoding": body.get("encoding", ""),
         }
         if "connection" in body:
             connection = self.access.project.connections.filter(pk=body["connection"]).first()
@@ -248,6 +270,7 @@ def _preview(look: Preview, hidden: Collection[str]) -> dict[str, Any]:
     return {
         "format": look.format,
         "format_title": look.format_title,
+        "encoding": look.encoding,
         "sheets": list(look.sheets),
         "holds_images": look.holds_images,
         "columns": [
@@ -260,6 +283,7 @@ def _preview(look: Preview, hidden: Collection[str]) -> dict[str, Any]:
             for column in look.details
         ],
         "rows": [{name: None if name in hidden else row[name] for name in row} for row in look.rows],
+        "thumbnails": look.thumbnails,
         "problems": [{"where": where, "message": message} for where, message in look.problems],
         "suggestion": {
             "id_column": look.suggestion.id_column,

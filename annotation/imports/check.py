@@ -45,7 +45,9 @@ class Check:
     first: Item | None = None
 
 
-def check_import(*, stored_file: StoredFile, mapping: ColumnMapping, format_name: str) -> Check:
+def check_import(
+    *, stored_file: StoredFile, mapping: ColumnMapping, format_name: str, encoding: str = ""
+) -> Check:
     """Raises InputError where the file cannot be read on; the import would say the same."""
     importer = registry.get(format_name)
     if importer.holds_images:
@@ -53,7 +55,7 @@ def check_import(*, stored_file: StoredFile, mapping: ColumnMapping, format_name
     else:
         most = FIRST_ROWS if stored_file.size > QUICK_BYTES else QUICK_ROWS
     check = Check()
-    with reading(stored_file, waiting=True) as opened:
+    with reading(stored_file, encoding=encoding, waiting=True) as opened:
         records = opened.records(importer)
         _add(check, stored_file, mapping, islice(records, most))
         check.whole = next(records, None) is None
@@ -128,13 +130,17 @@ def doubling(*, stored_file: StoredFile, mapping: ColumnMapping, format_name: st
     return words % {"rows": f"{check.rows:,}", "again": f"{check.again:,}"}
 
 
-def refuse_doubling(*, stored_file: StoredFile, mapping: ColumnMapping, format_name: str) -> None:
+def refuse_doubling(
+    *, stored_file: StoredFile, mapping: ColumnMapping, format_name: str, encoding: str = ""
+) -> None:
     """Raises ConflictError where the import would double items, as far as a quick look at the file shows."""
     if not stored_file.project.items.exists():
         return
     check = Check()
     if not mapping.id_column:
-        check = check_import(stored_file=stored_file, mapping=mapping, format_name=format_name)
+        check = check_import(
+            stored_file=stored_file, mapping=mapping, format_name=format_name, encoding=encoding
+        )
     if reason := doubling(stored_file=stored_file, mapping=mapping, format_name=format_name, check=check):
         words = _("To add them all the same, say so (add_duplicates).")
         raise ConflictError(f"{reason} {words}", where=FIELD)

@@ -59,7 +59,8 @@ TEXT_NAMES = (
 # A column with one of these words in its name is taken for answers, by models or by people.
 ANSWER_WORDS = frozenset({
     "label", "labels", "labelled", "labeled", "gold", "truth", "annotation", "annotations", "annotated",
-    "class", "y", "guess", "guesses", "guessed", "pred", "preds", "prediction", "predictions", "predicted", "conf", "confidence",
+    "class", "y", "guess", "guesses", "guessed", "pred", "preds", "prediction", "predictions", "predicted",
+    "conf", "confidence",
     "confidences", "score", "scores", "prob", "probs", "proba", "probability", "probabilities", "logit",
     "logits", "logprob", "logprobs", "uncertainty", "entropy", "tokens", "model", "llm",
 })  # fmt: skip
@@ -206,7 +207,9 @@ def propose(
         others = (column for column in free if column.name != text_column)
         id_column = next((column.name for column in others if _names_rows(column.name, sample)), "")
         if id_column:
-            words = _("“%(name)s” is proposed: none of the first %(count)s rows has the same value as another.")
+            words = _(
+                "“%(name)s” is proposed: none of the first %(count)s rows has the same value as another."
+            )
             about_id, doubt = words % {"name": id_column, "count": len(sample)}, ""
     return Proposal(id_column, text_column, about_id, about_text, doubt)
 
@@ -286,8 +289,8 @@ def shown_columns(project: Project) -> set[str]:
 
 
 def named_before(project: Project) -> str | None:
-    """The column by which the project's last import named its items, "" for none; None where there is no import
-    of which items are there.
+    """The column by which the project's last import named its items, "" for none; None where there is no
+    import of which items are there.
     """
     for job in project.jobs.filter(kind=IMPORT).order_by("-pk"):
         if job.state in UNFINISHED or (job.result.get("added") and not job.result.get("removed")):

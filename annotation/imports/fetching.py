@@ -37,6 +37,7 @@ def fetch(
     text_format: str = "",
     keep_labels: bool = False,
     add_duplicates: bool = False,
+    encoding: str = "",
 ) -> Job:
     """Start the job (kind "fetch") that stores an object as a file of the project; its `result` has the id as
     `file`. With a `mapping` it then starts the import, whose job its `result` names as `import`.
@@ -55,6 +56,7 @@ def fetch(
             "text_format": text_format,
             "keep_labels": keep_labels,
             "add_duplicates": add_duplicates,
+            "encoding": encoding,
             "mapping": None
             if mapping is None
             else {
@@ -151,6 +153,7 @@ def _import(context: JobContext, project: Project, stored: StoredFile) -> Job:
             text_format=context.params["text_format"],
             keep_labels=context.params["keep_labels"],
             add_duplicates=context.params.get("add_duplicates", False),
+            encoding=context.params.get("encoding", ""),
             fetched_by=context.job,
         )
     except UnderWayError:

@@ -31,8 +31,9 @@ SAMPLE = 200
 FIRST_IMAGES = 5
 
 
-def format_for(stored: StoredFile, wanted: str) -> str:
-    """The format to read the file in: `wanted`, or for "" what it seems to be, or was imported as.
+def format_for(stored: StoredFile, wanted: str, encoding: str = "") -> str:
+    """The format to read the file in: `wanted`, or for "" what it seems to be, or was imported as. `encoding`
+    is what `encoding_of` says.
 
     Raises InputError where it is in no format, or where `wanted` is not open.
     """
@@ -40,7 +41,7 @@ def format_for(stored: StoredFile, wanted: str) -> str:
         registry.get(wanted)
     guess, refusal = "", None
     try:
-        guess = detect(stored, registry.IMPORTERS.values())
+        guess = detect(stored, registry.IMPORTERS.values(), encoding)
     except InputError as error:
         refusal = error
     known = _formats(stored, guess)
@@ -48,10 +49,12 @@ def format_for(stored: StoredFile, wanted: str) -> str:
     sheets = all(isinstance(registry.get(name), Excel) for name in (*known, *filter(None, [chosen])))
     # Another sheet is another table.
     if not sheets and not set(known) <= {chosen}:
-        secrets = {name: secret for name in known if name != wanted and (secret := _secret(stored, name))}
+        secrets = {
+            name: secret for name in known if name != wanted and (secret := _secret(stored, name, encoding))
+        }
         chosen = wanted or next(iter(secrets), guess)
         for name, secret in secrets.items():
-            chosen = _in_place_of(stored, chosen, name, secret)
+            chosen = _in_place_of(stored, chosen, name, secret, encoding)
     if not chosen and refusal is not None:
         raise refusal
     return chosen
@@ -64,13 +67,13 @@ def _formats(stored: StoredFile, guess: str) -> list[str]:
     return list(dict.fromkeys([*filter(None, [guess]), *names]))
 
 
-def _secret(stored: StoredFile, name: str) -> frozenset[str]:
+def _secret(stored: StoredFile, name: str, encoding: str) -> frozenset[str]:
     """Columns of the file in this format that nobody who labels may see. Where its rows have columns each of
     their own, all of them are read before there is none.
     """
     secret: frozenset[str] = frozenset()
     for most in (SAMPLE, None) if isinstance(registry.get(name), JsonLines | JsonList) else (SAMPLE,):
-        columns, answers = _columns(stored, name, most)
+        columns, answers = _columns(stored, name, encoding, most)
         of_models = routing_port().model_columns(project=stored.project)
         hidden = answer_columns(stored.project, columns) | of_models
         if secret := answers | (columns & hidden):
@@ -78,7 +81,7 @@ def _secret(stored: StoredFile, name: str) -> frozenset[str]:
     return secret
 
 
-def _in_place_of(stored: StoredFile, chosen: str, name: str, secret: frozenset[str]) -> str:
+def _in_place_of(stored: StoredFile, chosen: str, name: str, secret: frozenset[str], encoding: str) -> str:
     """The format for a file that is to be read as `chosen`, and has columns to hide as `name`. Raises
     InputError where what is in them would be shown.
     """
@@ -88,7 +91,7 @@ def _in_place_of(stored: StoredFile, chosen: str, name: str, secret: frozenset[s
     if chosen == name:
         return chosen
     tables = isinstance(asked, Delimited) and isinstance(other, Delimited)
-    if tables and _columns(stored, chosen) == _columns(stored, name):
+    if tables and _columns(stored, chosen, encoding) == _columns(stored, name, encoding):
         return chosen
     words = gettext_noop(
         "Read as the format “%(format)s” this file has the column “%(column)s”, which whoever labels must "
@@ -98,13 +101,13 @@ def _in_place_of(stored: StoredFile, chosen: str, name: str, secret: frozenset[s
 
 
 def _columns(
-    stored: StoredFile, name: str, most: int | None = SAMPLE
+    stored: StoredFile, name: str, encoding: str, most: int | None = SAMPLE
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Columns of the first rows, and those of them with answers; none of what cannot be read."""
     importer = registry.get(name)
     columns: set[str] = set()
     answers: set[str] = set()
-    with reading(stored, waiting=True) as opened:
+    with reading(stored, encoding=encoding, waiting=True) as opened:
         records = opened.records(importer)
         for row in _rows(islice(records, FIRST_IMAGES if importer.holds_images else most)):
             columns.update(row.columns)

@@ -30,8 +30,10 @@ class UploadForm(forms.Form):
         ),
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, kept: bool = False, **kwargs: Any) -> None:
+        """`kept`: a file that was sent before is used where no other one is chosen."""
         super().__init__(*args, **kwargs)
+        self.kept = kept
         endings = dict.fromkeys(ending for importer in IMPORTERS.values() for ending in importer.endings)
         self.fields["file"].widget.attrs["accept"] = ",".join([*endings, ".gz"])
 
@@ -40,9 +42,9 @@ class UploadForm(forms.Form):
         file, text = data.get("file"), data.get("text", "")
         if file and file.size > settings.HYPAC_MAX_UPLOAD_BYTES:
             self.add_error("file", _("The file is larger than this server accepts. Split it."))
-        if not self.errors and not file and not text.strip():
+        if not self.errors and not file and not self.kept and not text.strip():
             raise forms.ValidationError(_("Choose a file or paste some rows."))
-        if file and text.strip():
+        if (file or self.kept) and text.strip():
             raise forms.ValidationError(_("Give a file or pasted rows, not both."))
         return data
 

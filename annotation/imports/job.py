@@ -104,7 +104,7 @@ def run_import(context: JobContext) -> dict[str, Any]:
     counts = Counts.of(context.job.result)
     keeper = LabelKeeper(stored.project, context.job) if params.get("keep_labels") else None
     done, total = context.job.done, context.job.total
-    with reading(stored, spent=counts.spent) as opened:
+    with reading(stored, encoding=params.get("encoding", ""), spent=counts.spent) as opened:
         if total is None:  # else an earlier attempt has read it to its end
             context.progress(stage=Words(gettext_noop("Checking the file")))
             total = opened.count(importer)

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import IO
 
 from annotation.common.files import open_file
-from annotation.imports.allowance import Allowance, Deadline, InTime
+from annotation.imports.allowance import Allowance, Deadline
+from annotation.imports.encodings import as_encoded
 from annotation.imports.formats.base import Importer, Record
 from annotation.imports.formats.excel import Excel
 from annotation.models import StoredFile
@@ -15,9 +16,11 @@ from annotation.models import StoredFile
 class Reading:
     """A file that is open. `spent` is what its rows have taken of its allowance so far (`Allowance`)."""
 
-    def __init__(self, file: IO[bytes], stored: StoredFile, *, waiting: bool, spent: int) -> None:
+    def __init__(
+        self, file: IO[bytes], stored: StoredFile, *, encoding: str, waiting: bool, spent: int
+    ) -> None:
         self.name = stored.original_name
-        self.file = InTime(file, Deadline.of_an_import(), self.name)
+        self.file = as_encoded(file, encoding, Deadline.of_an_import(), self.name)
         self._size, self._waiting, self._before = stored.size, waiting, spent
         self._allowance = self._new_allowance(spent)
 
@@ -49,7 +52,11 @@ class Reading:
 
 
 @contextmanager
-def reading(stored: StoredFile, *, waiting: bool = False, spent: int = 0) -> Iterator[Reading]:
-    """`waiting`: somebody waits for a page, so that it has to be quick; `spent`: by earlier attempts."""
+def reading(
+    stored: StoredFile, *, encoding: str = "", waiting: bool = False, spent: int = 0
+) -> Iterator[Reading]:
+    """`encoding` is what `encoding_of` says; `waiting`: somebody waits for a page, so that it has to be
+    quick; `spent`: by earlier attempts.
+    """
     with open_file(stored) as file:
-        yield Reading(file, stored, waiting=waiting, spent=spent)
+        yield Reading(file, stored, encoding=encoding, waiting=waiting, spent=spent)

@@ -1,7 +1,7 @@
 """Bringing data into a project: a look at the file, then a job that reads it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from django.db import transaction
@@ -23,12 +23,14 @@ from annotation.imports.columns import (
     read_columns,
     sure_of,
 )
+from annotation.imports.encodings import encoding_of
 from annotation.imports.faults import fault
 from annotation.imports.format_choice import SAMPLE, format_for
 from annotation.imports.formats import registry
-from annotation.imports.formats.base import Importer, Problem, Record
+from annotation.imports.formats.base import Image, Importer, Problem, Record, Row
 from annotation.imports.formats.excel import Excel
 from annotation.imports.formats.hugging_face import HuggingFace
+from annotation.imports.formats.images import thumbnail
 from annotation.imports.formats.reserved import RESPONSES
 from annotation.imports.limits import MAX_COLUMNS, SAMPLE_CHARACTERS
 from annotation.imports.reading import Reading, reading
@@ -50,9 +52,10 @@ class Preview:
     `format` is the importer's name, `format_title` what people call it; of a workbook `format` names the
     sheet, which is one of `sheets`. `labels` counts those that people gave the first rows elsewhere.
     `more_columns` are there beside `columns`, which are as many as a project has at most.
-    `proposal` says why `suggestion` is what it is; None for images. `models` are pairs of columns (answer, how
-    sure) that read like the answers of a model. `reserved` are the columns with what
-    people and models of another program said.
+    `proposal` says why `suggestion` is what it is; None for images. `models` are pairs of columns
+    (answer, how sure) that read like the answers of a model. `reserved` are the columns with what people and
+    models of another program said. `encoding` is that of a text that does not say it itself; `thumbnails` are
+    data addresses of the first images.
     """
 
     format: str
@@ -69,22 +72,26 @@ class Preview:
     labels: int = 0
     reserved: frozenset[str] = frozenset()
     more_columns: int = 0
+    encoding: str = ""
+    thumbnails: list[str] = field(default_factory=list)
 
 
 @one_look()
-def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") -> Preview:
+def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "", encoding: str = "") -> Preview:
     """Look at the beginning of a file, read as `format_name`, else as what it seems to be.
 
-    Raises InputError where it cannot be read at all, or where another way to read it has columns that nobody
+    Raises EncodingNeededError where it is a text whose `encoding` somebody has to say; InputError where it
+    cannot be read at all, or where another way to read it has columns that nobody
     who labels may see: in this one their values would stand under other names.
     """
     if stored_file.media_type == MODEL_OUTPUT:
         words = gettext_noop("This file was sent as predictions, which nobody sees before the analysis.")
         raise fault(words, where="file")
-    importer = registry.get(format_for(stored_file, format_name))
+    encoding = encoding_of(stored_file, encoding)
+    importer = registry.get(format_for(stored_file, format_name, encoding))
     project = stored_file.project
     sheets: list[str] = []
-    with reading(stored_file, waiting=True) as opened:
+    with reading(stored_file, encoding=encoding, waiting=True) as opened:
         readers: list[Importer] = [importer]
         if isinstance(importer, Excel):
             importer = importer.in_a_request()
@@ -94,7 +101,7 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
             if not importer.sheet:
                 readers = [replace(importer, sheet=sheet) for sheet in sheets[:SHEETS_TRIED]]
         importer, found = _first_readable(readers, opened, rows)
-    sample, problems, labels, answers, places = found
+    sample, problems, labels, answers, places, images = found
     if not sample and not problems:
         raise fault(gettext_noop("The file has a header but no rows."), where=stored_file.original_name)
     # A project has no more; rows of JSON may each have others.
@@ -118,10 +125,12 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
         labels=labels,
         reserved=reserved,
         more_columns=len(named) - len(columns),
+        encoding=encoding,
+        thumbnails=[thumbnail(image) for image in images],
     )
 
 
-_Sample = tuple[list[dict[str, str]], list[tuple[str, str]], int, frozenset[str], list[str]]
+_Sample = tuple[list[dict[str, str]], list[tuple[str, str]], int, frozenset[str], list[str], list[Image]]
 
 
 def _first_readable(readers: Sequence[Importer], opened: Reading, rows: int) -> tuple[Importer, _Sample]:
@@ -138,13 +147,14 @@ def _first_readable(readers: Sequence[Importer], opened: Reading, rows: int) -> 
 
 def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
     """Columns of the first rows, pairs (where, message) of problems among them, how many labels they brought,
-    in which columns, and where the rows are.
+    in which columns, where the rows are, and their images.
     """
     sample: list[dict[str, str]] = []
     places: list[str] = []
     problems = []
     labels = 0
     answers: set[str] = set()
+    images: list[Image] = []
     records = opened.records(importer)
     characters = 0
     for record in islice(records, rows if importer.holds_images else max(rows, SAMPLE)):
@@ -153,14 +163,17 @@ def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
         else:
             sample.append(record.columns)
             places.append(for_reader(record.where))
+            images += [record.image] if record.image else []
             labels += len(record.labels)
             answers.update(record.answers)
             characters += sum(map(len, record.columns.values()))
             if characters > SAMPLE_CHARACTERS:
                 break
     if importer.holds_images and not sample:
-        sample += _first_image(records, problems, opened.name)
-    return sample, problems, labels, frozenset(answers), places
+        for row in _first_image(records, problems, opened.name):
+            sample.append(row.columns)
+            images += [row.image] if row.image else []
+    return sample, problems, labels, frozenset(answers), places, images
 
 
 def check_mapping(*, project: Project, seen: Preview, mapping: ColumnMapping) -> None:
@@ -175,27 +188,27 @@ def check_mapping(*, project: Project, seen: Preview, mapping: ColumnMapping) ->
         words = gettext_noop("At most %(most)s columns can be shown.")
         raise fault(words, where="text_column", most=limits.ITEM_FIELDS)
     named = [("id_column", mapping.id_column), *(("text_column", name) for name in mapping.shown)]
-    for field, name in named:
+    for where, name in named:
         if name and seen.columns and name not in seen.columns:
             words = _("The file has no column “%(name)s”; it has %(columns)s.") % {
                 "name": name,
                 "columns": ", ".join(seen.columns),
             }
-            raise InputError(f"{words} {_other_sheets(seen)}".strip(), where=field)
+            raise InputError(f"{words} {_other_sheets(seen)}".strip(), where=where)
     secret = routing_port().model_columns(project=project) - seen.reserved
-    for field, name in named:
+    for where, name in named:
         if name in seen.reserved:
             words = gettext_noop(
                 "The column “%(name)s” holds what people and models of another program said, and whoever "
                 "labels must not see that. Choose another column."
             )
-            raise fault(words, where=field, name=name)
+            raise fault(words, where=where, name=name)
         if name in secret:
             words = gettext_noop(
                 "A source of this project reads its answers from the column “%(name)s”, and whoever labels "
                 "must not see them. Choose another column, or change the source first."
             )
-            raise fault(words, where=field, name=name)
+            raise fault(words, where=where, name=name)
 
 
 def _other_sheets(seen: Preview) -> str:
@@ -218,6 +231,7 @@ def start_import(
     text_format: str = "",
     keep_labels: bool = False,
     add_duplicates: bool = False,
+    encoding: str = "",
     fetched_by: Job | None = None,
 ) -> Job:
     """Check the mapping and start the job that adds the file's rows as items.
@@ -225,7 +239,8 @@ def start_import(
     `text_format` is how the texts of the whole project are shown from now on; "" leaves it as it is.
     `keep_labels`: what people said of the items in the program that wrote the file becomes labels.
     `add_duplicates`: rows whose content is in the project under other names are added all the same.
-    `fetched_by` is the job that brought the file, which knows its import again by that.
+    `encoding` is that of a text that is neither UTF-8 nor marked as UTF-16. `fetched_by` is the job that
+    brought the file, which knows its import again by that.
 
     Raises InputError whose `where` is the mapping's field, or the file; ConflictError while another import
     into the project is under way, where a run rests on how the texts are shown, or where items would be there
@@ -235,12 +250,14 @@ def start_import(
         raise fault(gettext_noop("This file belongs to another project."), where="file")
     if text_format and text_format not in Project.TextFormat.values:
         raise fault(gettext_noop("Texts are plain or Markdown."), where="text_format")
-    seen = preview(stored_file=stored_file, rows=1, format_name=format_name)
+    seen = preview(stored_file=stored_file, rows=1, format_name=format_name, encoding=encoding)
     check_mapping(project=project, seen=seen, mapping=mapping)
     if keep_labels:
         _refuse_no_labels(seen)
     if not add_duplicates:
-        refuse_doubling(stored_file=stored_file, mapping=mapping, format_name=seen.format)
+        refuse_doubling(
+            stored_file=stored_file, mapping=mapping, format_name=seen.format, encoding=seen.encoding
+        )
     with transaction.atomic():
         if text_format and text_format != project.text_format:
             _set_text_format(project, text_format)
@@ -254,6 +271,7 @@ def start_import(
                 "text_column": mapping.text_column,
                 "field_columns": list(mapping.field_columns),
                 "keep_labels": keep_labels,
+                **({"encoding": seen.encoding} if seen.encoding else {}),
                 **({} if fetched_by is None else {"fetch": fetched_by.pk}),
             },
             # One at a time: items get their places in the project one after the other.
@@ -262,6 +280,7 @@ def start_import(
         )
         data: dict[str, object] = {"file": stored_file.original_name, "sha256": stored_file.sha256}
         data |= {"text_format": text_format} if text_format else {}
+        data |= {"encoding": seen.encoding} if seen.encoding else {}
         data |= {"keep_labels": True} if keep_labels else {}
         data |= {"add_duplicates": True} if add_duplicates else {}
         audit.record(project=project, actor=user, action="import.started", target=f"job:{job.pk}", data=data)
@@ -295,17 +314,15 @@ def _set_text_format(project: Project, text_format: str) -> None:
     project.save(update_fields=["text_format"])
 
 
-def _first_image(
-    records: Iterator[Record], problems: list[tuple[str, str]], name: str
-) -> list[dict[str, str]]:
-    """Columns of the first image that follows: an archive may begin with a text about itself.
+def _first_image(records: Iterator[Record], problems: list[tuple[str, str]], name: str) -> list[Row]:
+    """The first image that follows: an archive may begin with a text about itself.
 
     Raises InputError where none does. Of an archive whose images come very late that is left to the import.
     """
     searched = 0
     for record in islice(records, IMAGE_SEARCH):
         if not isinstance(record, Problem):
-            return [record.columns]
+            return [record]
         searched += 1
     if searched == IMAGE_SEARCH:
         return []

@@ -2,8 +2,10 @@
 
 import hashlib
 import io
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from itertools import zip_longest
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -16,12 +18,20 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from annotation.common import limits
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages, takes_files
-from annotation.common.files import store_file
-from annotation.common.forms import add_error
+from annotation.common.files import MODEL_OUTPUT, store_file
+from annotation.common.forms import add_error, kept_file
 from annotation.errors import HypacError, InputError
 from annotation.imports.allowance import one_look
 from annotation.imports.check import Check, check_import, doubling
 from annotation.imports.columns import ColumnMapping
+from annotation.imports.encodings import (
+    ENCODINGS,
+    UTF8,
+    EncodingNeededError,
+    Offer,
+    encoding_of,
+    offers_for,
+)
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.excel import NAME as EXCEL
 from annotation.imports.formats.registry import IMPORTERS, formats_with_labels, text_formats
@@ -33,6 +43,10 @@ from annotation.ports import routing_port
 from annotation.words import for_reader
 
 RECENT = 5
+SENT = "import_file"
+"""In a session: the file that was sent last."""
+ASK = "ask"
+"""In place of an encoding: which ones are possible, and what the file reads like then."""
 
 
 @takes_files
@@ -40,22 +54,34 @@ RECENT = 5
 @one_look()
 def import_upload(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
-    form = UploadForm(request.POST or None, request.FILES or None)
-    if request.method == "POST" and form.is_valid():
-        content, name, media_type = _content(form)
+    kept = kept_file(request, project.files.exclude(media_type=MODEL_OUTPUT))
+    form = UploadForm(request.POST or None, request.FILES or None, kept=kept is not None)
+    if form.is_bound:
+        is_valid, name = form.is_valid(), ""
         try:
-            stored = store_file(project=project, content=content, original_name=name, media_type=media_type)
-            preview(stored_file=stored, rows=1)
+            if sent := form.cleaned_data.get("file"):
+                name, media_type = sent.name, sent.content_type or ""
+                kept = store_file(project=project, content=sent, original_name=name, media_type=media_type)
+            if is_valid:
+                stored = kept or _pasted(project, form.cleaned_data["text"])
+                name = stored.original_name
+                with suppress(EncodingNeededError):  # the next page asks for it
+                    preview(stored_file=stored, rows=1)
         except HypacError as error:
             _add_file_error(form, error, name)
+            kept = None
         else:
-            page = reverse("import_mapping", args=[project.slug, stored.pk])
-            return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
+            if is_valid:
+                page = reverse("import_mapping", args=[project.slug, stored.pk])
+                request.session[SENT] = stored.pk
+                return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
     return render(
         request,
         "annotation/imports/import_upload.html",
         {
             "form": form,
+            "kept": kept,
+            "sent": _sent(request) if request.method == "GET" else None,
             "step": "import",
             "item_count": project.items.count(),
             "imports": project.jobs.filter(kind="import").order_by("-id")[:RECENT],
@@ -68,12 +94,21 @@ def import_upload(request: ProjectRequest) -> HttpResponseBase:
 @needs("items.import", "GET", "POST")
 @one_look()
 def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
-    """A POST with `do`, or by htmx, changes what is on the form and stores nothing."""
+    """A POST with `do`, or by htmx, changes what is on the form and stores nothing. Of a text that does not
+    say its encoding that is asked first.
+    """
     project = request.access.project
     stored = get_object_or_404(StoredFile.objects.select_related("project"), project=project, pk=file_id)
+    wanted = (request.POST or request.GET).get("encoding", "")
     try:
-        guess = detect(stored, IMPORTERS.values())
-        look, trouble = _look(stored, guess, request.POST.get("format", ""))
+        if wanted == ASK:
+            same = _("All of this file reads the same in every encoding that is known here.")
+            return _encoding_page(request, stored, offers_for(stored), same)
+        encoding = encoding_of(stored, wanted)
+        guess = detect(stored, IMPORTERS.values(), encoding)
+        look, trouble = _look(stored, guess, request.POST.get("format", ""), encoding)
+    except EncodingNeededError as error:
+        return _encoding_page(request, stored, error.offers, error.message)
     except HypacError as error:
         messages.error(request, str(error))
         return redirect("import_upload", project.slug)
@@ -92,6 +127,7 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
                 text_format=form.cleaned_data.get("text_format") or "",
                 keep_labels=form.cleaned_data.get("keep_labels", False),
                 add_duplicates=form.cleaned_data["add_duplicates"],
+                encoding=look.encoding,
             )
         except HypacError as error:
             add_error(form, error)
@@ -126,18 +162,29 @@ class Chosen:
         return ColumnMapping.showing([name for name in self.shown if name], id_column=self.id_column)
 
 
-def _look(stored: StoredFile, guess: str, wanted: str) -> tuple[Preview, str]:
+def _encoding_page(
+    request: ProjectRequest, stored: StoredFile, offers: list[Offer], otherwise: str
+) -> HttpResponseBase:
+    if not offers:
+        messages.error(request, otherwise)
+        return redirect("import_upload", request.access.project.slug)
+    context = {"file": stored, "offers": offers, "step": "import", "is_utf8": offers[0].name == UTF8}
+    return render(request, "annotation/imports/import_encoding.html", context)
+
+
+def _look(stored: StoredFile, guess: str, wanted: str, encoding: str) -> tuple[Preview, str]:
     """The file as it is wanted to be read; as it seems to be, and why not otherwise, where it cannot."""
     texts = {wanted, guess} <= {*text_formats()}
     if not texts and not (guess == EXCEL and wanted.startswith(f"{EXCEL}:")):
-        return preview(stored_file=stored), ""
+        return preview(stored_file=stored, encoding=encoding), ""
     try:
-        look = preview(stored_file=stored, format_name=wanted)
+        look = preview(stored_file=stored, format_name=wanted, encoding=encoding)
         if not look.columns:
             raise InputError(_no_row(look))
         return look, ""
     except InputError as error:
-        return preview(stored_file=stored), _("It cannot be read like that. %(error)s") % {"error": error}
+        as_it_seems = preview(stored_file=stored, encoding=encoding)
+        return as_it_seems, _("It cannot be read like that. %(error)s") % {"error": error}
 
 
 def _no_row(look: Preview) -> str:
@@ -167,7 +214,8 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
     shown_answers = [column.name for column in answers if column.name in chosen.shown]
     return {
         "look": look,
-        "rows": rows,
+        "encoding": ENCODINGS[look.encoding or UTF8].title,
+        "rows": list(zip_longest(look.thumbnails, rows)) if look.thumbnails else [("", row) for row in rows],
         "file": stored,
         "chosen": chosen,
         "check": check,
@@ -215,7 +263,9 @@ def _check(stored: StoredFile, look: Preview, mapping: ColumnMapping) -> tuple[C
     """What an import would do, and why there would be none."""
     try:
         check_mapping(project=stored.project, seen=look, mapping=mapping)
-        return check_import(stored_file=stored, mapping=mapping, format_name=look.format), ""
+        return check_import(
+            stored_file=stored, mapping=mapping, format_name=look.format, encoding=look.encoding
+        ), ""
     except HypacError as error:
         return None, error.message if error.where in ("text_column", "id_column") else _with_place(error)
 
@@ -229,11 +279,20 @@ def _with_place(error: HypacError) -> str:
     return f"{for_reader(error.where)}: {error.message}" if error.where else error.message
 
 
-def _content(form: UploadForm) -> tuple[IO[bytes], str, str]:
-    if file := form.cleaned_data["file"]:
-        return file, file.name, file.content_type or ""
-    text = form.cleaned_data["text"].strip("\r\n").replace("\r\n", "\n") + "\n"
+def _pasted(project: Project, pasted: str) -> StoredFile:
+    text = pasted.strip("\r\n").replace("\r\n", "\n") + "\n"
     content = text.encode()
     # Items without an id are named by the file and the line: two texts must not have one name.
     name = f"pasted-{hashlib.sha256(content).hexdigest()[:8]}.txt"
-    return File(io.BytesIO(content)), name, "text/plain"
+    return store_file(
+        project=project, content=File(io.BytesIO(content)), original_name=name, media_type="text/plain"
+    )
+
+
+def _sent(request: ProjectRequest) -> StoredFile | None:
+    """The file that this person sent last, if nothing was imported of it: it need not be chosen again."""
+    project = request.access.project
+    stored = project.files.filter(pk=request.session.get(SENT, 0)).first()
+    if stored is None or project.jobs.filter(kind="import", params__file=stored.pk).exists():
+        return None
+    return stored

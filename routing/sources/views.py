@@ -12,7 +12,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages, takes_files
-from annotation.common.forms import add_error
+from annotation.common.files import MODEL_OUTPUT
+from annotation.common.forms import add_error, kept_file
 from annotation.errors import HypacError
 from annotation.models import Project
 from annotation.projects.manage import update_project
@@ -290,9 +291,14 @@ class PredictionsForm(forms.Form):
         ),
     )
 
+    def __init__(self, *args: Any, kept: bool = False, **kwargs: Any) -> None:
+        """`kept`: a file that was sent before is used where no other one is chosen."""
+        super().__init__(*args, **kwargs)
+        self.fields["file"].required = not kept
+
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
-        if file.size > settings.HYPAC_MAX_UPLOAD_BYTES:
+        if file and file.size > settings.HYPAC_MAX_UPLOAD_BYTES:
             raise forms.ValidationError(
                 gettext_lazy("The file is larger than this server accepts. Split it.")
             )
@@ -307,11 +313,12 @@ def source_predictions(request: ProjectRequest, source_id: int) -> HttpResponseB
     source = get_object_or_404(Source.objects.select_related("project"), project=project, pk=source_id)
     if not takes_answers(source):
         raise Http404
-    form = PredictionsForm(request.POST or None, request.FILES or None)
+    kept = kept_file(request, project.files.filter(media_type=MODEL_OUTPUT))
+    form = PredictionsForm(request.POST or None, request.FILES or None, kept=kept is not None)
     if request.method == "POST" and form.is_valid():
         file = form.cleaned_data["file"]
         try:
-            stored = store_answers_file(project=project, content=file, name=file.name)
+            stored = kept = kept or store_answers_file(project=project, content=file, name=file.name)
             job = send_answers(
                 source=source,
                 user=request.user,
@@ -328,6 +335,7 @@ def source_predictions(request: ProjectRequest, source_id: int) -> HttpResponseB
         {
             "source": source,
             "form": form,
+            "kept": kept,
             "sent": sent_so_far(source),
             "jobs": project.jobs.filter(kind=KIND, unique_key=f"{KIND}:{source.pk}").order_by("-id")[:RECENT],
             "step": "sources",

@@ -13,6 +13,7 @@ from annotation.imports.limits import MOST_FILES, most_unpacked, unpacks_to_too_
 NO_CONTENT = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
 ARCHIVES = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".tar", ".zst")
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsb", ".xls", ".ods")
+TEXTS = (".txt", ".text", ".md")
 # What is said about a data set, beside it.
 ABOUT = ("readme", "license", "licence", "changelog", "citation")
 ENCRYPTED = 0x1
@@ -85,6 +86,11 @@ def content_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 def tables_in(archive: zipfile.ZipFile) -> list[str]:
     return [path for path in content_of(archive) if path.lower().endswith(TABLES)]
+
+
+def is_text_item(path: str) -> bool:
+    """Whether it is a text that becomes an item."""
+    return path.lower().endswith(TEXTS) and not is_about(path)
 
 
 def is_about(path: str) -> bool:

@@ -11,9 +11,17 @@ from typing import IO, Any
 from django.utils.translation import gettext_noop
 
 from annotation.common.files import open_file
-from annotation.imports.allowance import Deadline, InTime
+from annotation.imports.allowance import Deadline
+from annotation.imports.encodings import ZIP, as_encoded
 from annotation.imports.faults import fault
-from annotation.imports.formats.archives import content_of, is_about, is_archive, open_archive, tables_in
+from annotation.imports.formats.archives import (
+    content_of,
+    is_about,
+    is_archive,
+    is_text_item,
+    open_archive,
+    tables_in,
+)
 from annotation.imports.formats.base import Importer
 from annotation.imports.formats.hugging_face import INFO, STATE, holds_images
 from annotation.imports.formats.text import (
@@ -25,11 +33,9 @@ from annotation.imports.formats.text import (
     outside_quotes,
     unpacked,
 )
-from annotation.imports.formats.zip_texts import is_item
 from annotation.models import StoredFile
 
 HEAD = 16 * 1024
-ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 BINARY_MAGIC = (b"%PDF",)  # what may do without a zero byte at its start
 IMAGE_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
 TABLE_NAMES = (".csv", ".tsv", ".tab")
@@ -43,10 +49,12 @@ HEADERS = frozenset({
 })  # fmt: skip
 
 
-def detect(stored: StoredFile, importers: Collection[Importer]) -> str:
-    """The name of the one of these that reads it. Raises InputError for what none of them reads."""
+def detect(stored: StoredFile, importers: Collection[Importer], encoding: str = "") -> str:
+    """The name of the one of these that reads it, in this encoding. Raises InputError for what none of them
+    reads.
+    """
     with open_file(stored) as file:
-        timed = InTime(file, Deadline.of_a_look(), stored.original_name)
+        timed = as_encoded(file, encoding, Deadline.of_a_look(), stored.original_name)
         return detect_in(timed, stored.original_name, importers)
 
 
@@ -56,9 +64,9 @@ def detect_in(packed: IO[bytes], where: str, importers: Collection[Importer]) ->
     file = unpacked(packed)
     raw = file.read(HEAD)
     head = head_of(file, HEAD)
-    if raw.startswith(ZIP_MAGIC) and not is_packed:
+    if raw.startswith(ZIP) and not is_packed:
         return kind_of(file, where, importers)
-    if is_packed and raw.startswith((*ZIP_MAGIC, *(start for one in importers for start in one.begins_with))):
+    if is_packed and raw.startswith((*ZIP, *(start for one in importers for start in one.begins_with))):
         raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=where)
     text = head.removeprefix(UTF8_BOM).lstrip()
     if not text:
@@ -181,7 +189,7 @@ def _content(archive: zipfile.ZipFile, file_name: str) -> str:
             "import what is in it."
         )
         raise fault(words, where=file_name, name=packed[0])
-    return "zip_texts" if others and all(map(is_item, others)) else "zip_images"
+    return "zip_texts" if others and all(map(is_text_item, others)) else "zip_images"
 
 
 def _mime_type(archive: zipfile.ZipFile) -> bytes:

@@ -1,8 +1,10 @@
 """Whether bytes are an image that a browser can show."""
 
+import base64
 import io
 
 import PIL.Image
+import PIL.ImageOps
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
@@ -51,3 +53,19 @@ def checked_image(content: bytes) -> Image:
             hypac_max_image_pixels=f"{settings.HYPAC_MAX_IMAGE_PIXELS:,}",
         )
     return Image(content, media_type)
+
+
+def thumbnail(image: Image, *, side: int = 128) -> str:
+    """The image made small, as a data address; "" where it cannot be made smaller."""
+    try:
+        with PIL.Image.open(io.BytesIO(image.content), formats=FORMATS) as opened:
+            opened.draft("RGB", (side, side))
+            small = PIL.ImageOps.exif_transpose(opened).convert("RGBA")
+            small.thumbnail((side, side))
+            out = io.BytesIO()
+            small.save(out, "WEBP", quality=80, lossless=max(small.size) <= side // 2)
+    except MemoryError:
+        raise
+    except Exception:  # decoders meet hostile bytes with exceptions of every kind
+        return ""
+    return f"data:image/webp;base64,{base64.b64encode(out.getvalue()).decode()}"

@@ -78,7 +78,7 @@ def without_marks(file: IO[bytes]) -> IO[bytes]:
     mark = file.read(3)
     if mark.startswith(UTF16_BOMS):
         file.seek(0)
-        return io.BufferedReader(_AsUtf8(file), BLOCK)
+        return as_utf8(file, "utf-16")
     if mark != UTF8_BOM:
         file.seek(0)
     return file
@@ -124,8 +124,8 @@ class TextLines:
         except UnicodeDecodeError as error:
             raise self.error(
                 gettext_noop(
-                    "This is not UTF-8: byte 0x%(raw)s at place %(start)s of the line. Save the file "
-                    "as UTF-8 and import it again."
+                    "This is not UTF-8: byte 0x%(raw)s at place %(start)s of the line. Import the file again "
+                    "and say its encoding, or save it as UTF-8."
                 ),
                 raw=f"{raw[error.start]:02X}",
                 start=error.start + 1,
@@ -153,15 +153,21 @@ def head_of(file: IO[bytes], size: int) -> bytes:
     return codecs.getincrementaldecoder("utf-16")(errors="replace").decode(head).encode()
 
 
+def as_utf8(file: IO[bytes], codec: str) -> IO[bytes]:
+    """A text in another encoding as UTF-8. Reading from it raises InputError where it is not in that one."""
+    return io.BufferedReader(_AsUtf8(file, codec), BLOCK)
+
+
 class _AsUtf8(io.RawIOBase):
-    """A file in UTF-16, which goes on behind where it stands, as UTF-8.
+    """A file in another encoding, which goes on behind where it stands, as UTF-8.
 
     In UTF-16 the byte of a line's end is part of other characters, too, so that lines cannot be read from it.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], codec: str) -> None:
         self._file = file
-        self._decoder = codecs.getincrementaldecoder("utf-16")()
+        self._codec = codec
+        self._decoder = codecs.getincrementaldecoder(codec)()
         self._ready = b""
         self._lines = 1
         self._place = 0
@@ -197,14 +203,24 @@ class _AsUtf8(io.RawIOBase):
         try:
             text = self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            lines = self._lines + block[: error.start].decode("utf-16", errors="ignore").count("\n")
-            raise fault(
+            before = error.object[: error.start].decode(self._codec, errors="ignore")
+            words = (
                 gettext_noop(
                     "The file begins as UTF-16, and this is not (%(reason)s). Save the file as UTF-8 "
                     "and import it again."
-                ),
-                where=f"line {lines}",
+                )
+                if self._codec == "utf-16"
+                else gettext_noop(
+                    "This is not %(encoding)s: byte 0x%(raw)s stands for nothing there. Choose another "
+                    "encoding."
+                )
+            )
+            raise fault(
+                words,
+                where=f"line {self._lines + before.count(chr(10))}",
                 reason=error.reason,
+                encoding=self._codec,
+                raw=f"{error.object[error.start]:02X}",
             ) from None
         self._lines += text.count("\n")
         return text.encode()

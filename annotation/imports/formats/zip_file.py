@@ -12,6 +12,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from annotation.imports.allowance import in_time_of
+from annotation.imports.encodings import in_encoding_of
 from annotation.imports.faults import fault
 from annotation.imports.formats.archives import content_of, open_archive, tables_in
 from annotation.imports.formats.base import Format, Importer, Record
@@ -56,12 +57,13 @@ def _inside(
                     (".xlsx", ".xlsb", ".ods")
                 ):
                     raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=path)
-                inner.seek(0)
-                importer = known[detect_in(inner, path, known.values())]
-                inner.seek(0)
+                text = in_encoding_of(file, inner)
+                importer = known[detect_in(text, path, known.values())]
+                text.seek(0)
                 if importer.is_streamed:
-                    yield importer, inner, path
+                    yield importer, text, path
                     return
+                inner.seek(0)
                 if importer.holds_images or importer.name == ZipFile.name:
                     raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=path)
                 if info.file_size > settings.HYPAC_MAX_UPLOAD_BYTES:

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
+from annotation.imports.encodings import in_encoding_of
 from annotation.imports.faults import fault, said_by
 from annotation.imports.formats.archives import is_archive, is_no_content, open_archive, path_of
 from annotation.imports.formats.base import Format, Problem, Record, Row
@@ -107,7 +108,8 @@ def _listed(
     """The rows of metadata.csv; paths of images that they name are added to `named`."""
     folder = table.rpartition("/")[0]
     with archive.open(info) as file:
-        for record in Delimited("csv", "CSV", ",;").records(file, METADATA):
+        text = in_encoding_of(archive.fp, file)
+        for record in Delimited("csv", "CSV", ",;").records(text, METADATA):
             where = place_in(table, record.where)
             if isinstance(record, Problem):
                 yield Problem(where, record.message)

@@ -11,14 +11,14 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
+from annotation.imports.encodings import ENCODINGS
 from annotation.imports.faults import fault, said_by
-from annotation.imports.formats.archives import content_of, is_about, open_archive
+from annotation.imports.formats.archives import content_of, is_text_item as is_item, open_archive
 from annotation.imports.formats.base import Format, Problem, Record, row_or_problem
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS
 from annotation.imports.limits import ImportLimitError
 from annotation.words import Words
 
-TEXTS = (".txt", ".text", ".md")
 FOLDER = "folder"
 
 
@@ -32,13 +32,15 @@ class ZipTexts(Format):
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
+        encoding = getattr(file, "encoding", "")
+        codec = ENCODINGS[encoding].codec if encoding else ""
         with open_archive(file) as archive:
             infos = {path: info for path, info in content_of(archive).items() if is_item(path)}
             folders = {path: str(PurePosixPath(path).parent) for path in infos}
             several = len(set(folders.values())) > 1
             for path, info in islice(infos.items(), skip, None):
                 try:
-                    text = _read(archive, info, longest)
+                    text = _read(archive, info, longest, codec)
                 except ImportLimitError:
                     raise  # not for this text alone
                 except (InputError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
@@ -54,11 +56,7 @@ class ZipTexts(Format):
             yield from ((1, len(path)) for path in content_of(archive) if is_item(path))
 
 
-def is_item(path: str) -> bool:
-    return path.lower().endswith(TEXTS) and not is_about(path)
-
-
-def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, longest: int) -> str:
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, longest: int, codec: str) -> str:
     with archive.open(info) as file:
         raw = file.read(4 * longest + 4)
         if file.read(1):
@@ -67,9 +65,16 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, longest: int) -> str:
             )
             raise fault(words, longest=longest)
     try:
-        return raw.decode("utf-16") if raw.startswith(UTF16_BOMS) else raw.removeprefix(UTF8_BOM).decode()
+        if raw.startswith(UTF16_BOMS):
+            return raw.decode("utf-16")
+        return raw.decode(codec) if codec else raw.removeprefix(UTF8_BOM).decode()
     except UnicodeDecodeError:
-        raise fault(gettext_noop("This is not UTF-8. Save the file as UTF-8 and import it again.")) from None
+        if codec:
+            raise fault(
+                gettext_noop("This is not %(encoding)s, unlike the other texts."), encoding=codec
+            ) from None
+        words = gettext_noop("This is not UTF-8. Import the archive again and say its encoding.")
+        raise fault(words) from None
 
 
 def _said(error: Exception) -> str:

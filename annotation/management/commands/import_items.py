@@ -7,6 +7,7 @@ from typing import Any
 
 from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
+from annotation.imports.encodings import ENCODINGS
 from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.upload import preview, start_import
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting
@@ -24,6 +25,13 @@ class Command(ScriptCommand):
         formats = ", ".join(IMPORTERS)
         parser.add_argument(
             "--format", default="", help=f"{formats}, excel:SHEET; else what the file seems to be"
+        )
+        parser.add_argument(
+            "--encoding",
+            default="",
+            choices=["", *ENCODINGS],
+            metavar="NAME",
+            help=f"of a text that is neither UTF-8 nor marked as UTF-16: {', '.join(ENCODINGS)}",
         )
         parser.add_argument("--id-column", default="", help="else items are named by the file and the line")
         parser.add_argument(
@@ -59,7 +67,9 @@ class Command(ScriptCommand):
         if options["text_column"]:
             mapping = ColumnMapping.showing(options["text_column"], id_column=options["id_column"])
         else:
-            seen = preview(stored_file=stored, rows=1, format_name=options["format"]).suggestion
+            seen = preview(
+                stored_file=stored, rows=1, format_name=options["format"], encoding=options["encoding"]
+            ).suggestion
             mapping = ColumnMapping.showing(seen.shown, id_column=options["id_column"] or seen.id_column)
         job = start_import(
             project=access.project,
@@ -70,5 +80,6 @@ class Command(ScriptCommand):
             text_format=options["text_format"],
             keep_labels=options["keep_labels"],
             add_duplicates=options["add_duplicates"],
+            encoding=options["encoding"],
         )
         self.read_file(job, options, does="imports", adds="items", of="rows")

@@ -54,9 +54,10 @@ class TestImport:
     def test_a_file_that_cannot_be_read_says_why(self, owner, project, content: bytes, words: str) -> None:
         assert words in text(self.upload(owner, project, content))
 
-    def test_a_line_that_is_no_utf_8_is_named(self, owner, project) -> None:
-        page = text(self.upload(owner, project, b"id,text\na,one\nb,caf\xe9\n"))
-        assert "line 3: This is not UTF-8" in page
+    def test_a_text_in_no_known_encoding_is_refused(self, owner, project) -> None:
+        utf16 = "café".encode("utf-16-le") + b"\xd8\xd8\xd8\xd8" + "abcdef".encode("utf-16-le")
+        answer = owner.get(self.upload(owner, project, utf16).url, follow=True)
+        assert "This text is in no encoding that is known here." in text(answer)
 
     def test_the_format_is_told_in_words(self, owner, project) -> None:
         files = [
@@ -66,7 +67,7 @@ class TestImport:
             (make_zip({"a.png": make_image()}), "Images in a zip archive"),
         ]
         for content, words in files:
-            assert f"· {words}</p>" in text(owner.get(self.upload(owner, project, content, "rows").url))
+            assert f"· {words}" in text(owner.get(self.upload(owner, project, content, "rows").url))
 
     def test_an_archive_without_images_is_refused(self, owner, project) -> None:
         page = text(self.upload(owner, project, make_zip({"a.txt": b"one", "b.csv": b"x"}), "texts.zip"))

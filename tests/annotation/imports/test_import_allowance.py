@@ -293,7 +293,7 @@ class TestShapes:
 def test_all_looks_at_a_file_that_one_answer_takes_have_one_budget_of_time(project, monkeypatch) -> None:
     """Each alone would be done in time."""
     import_file(project, store(project, "text\na\n"), ColumnMapping("", "text"))
-    stored = store(project, "text\n" + "b\n" * 40, "other.csv")
+    stored = store(project, "text\n" + "b\n" * 30, "other.csv")
     clock = count()
     monkeypatch.setattr("annotation.imports.allowance.time", SimpleNamespace(monotonic=lambda: next(clock)))
     mapping = ColumnMapping("", "text")

@@ -98,7 +98,7 @@ class TestTexts:
         assert isinstance(second, Row)
         assert (second.columns["text"], second.columns["folder"]) == ("schlecht é", "neg")
         assert third == Problem(
-            "d/neg/3.txt", "This is not UTF-8. Save the file as UTF-8 and import it again."
+            "d/neg/3.txt", "This is not UTF-8. Import the archive again and say its encoding."
         )
 
     def test_names_that_lead_out_of_the_archive_are_only_names(self, settings: Any) -> None:

@@ -241,6 +241,7 @@ class TestMapping:
         page = text(owner.get(path))
         assert "What people read" not in page
         assert 'name="format"' not in page
+        assert page.count('<img class="thumbnail" src="data:image/webp;base64,') == 2
         assert "as people will see it" not in page  # nothing is stored yet that could be shown
         assert owner.post(path, {"id_column": ""}).status_code == 302
 

@@ -39,8 +39,10 @@ def store(project: Project, content: str | bytes, name: str = "data.csv") -> Sto
     return store_file(project=project, content=io.BytesIO(raw), original_name=name, media_type="text/csv")
 
 
-def import_file(project: Project, stored: StoredFile, mapping: ColumnMapping) -> Job:
-    job = start_import(project=project, user=project.created_by, stored_file=stored, mapping=mapping)
+def import_file(project: Project, stored: StoredFile, mapping: ColumnMapping, encoding: str = "") -> Job:
+    job = start_import(
+        project=project, user=project.created_by, stored_file=stored, mapping=mapping, encoding=encoding
+    )
     jobs.run(job.pk)
     job.refresh_from_db()
     return job
@@ -224,6 +226,7 @@ class TestImport:
     def test_a_file_that_breaks_off_adds_nothing(self, project, content, message) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("annotation.imports.upload.SAMPLE", 1)
+            patch.setattr("annotation.imports.encodings.LOOKED_AT", 8)
             job = import_file(project, store(project, content), BY_TEXT)
         assert job.state == Job.State.FAILED
         assert re.search(message, job.error)
