@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.baselines import BASELINES
@@ -17,7 +16,7 @@ from routing.core.calibration import Calibration, ObservedLosses, observed_losse
 from routing.core.certify import Certification, risk_path, select
 from routing.core.chain import Chain
 from routing.core.compare import compare_losses
-from routing.core.experiment.reliability import reliability
+from routing.core.experiment.reliability import interval, reliability
 from routing.core.grid import score_grid
 from routing.core.messages import to_json
 from routing.core.plan import Plan
@@ -236,21 +235,13 @@ def reliability_of(
                         "confidence": float(confidence),
                         "accuracy": float(accuracy),
                         "count": int(count),
-                        **(_interval(float(accuracy), int(count)) if labelled.binary else {}),
+                        **(interval(round(accuracy * count), int(count)) if labelled.binary else {}),
                     }
                     for confidence, accuracy, count in bins
                 ],
             }
         )
     return found
-
-
-def _interval(share: float, count: int) -> dict[str, float]:
-    """Clopper-Pearson, 95 %."""
-    right = round(share * count)
-    low = float(special.betaincinv(right, count - right + 1, 0.025)) if right else 0.0
-    high = float(special.betaincinv(right + 1, count - right, 0.975)) if right < count else 1.0
-    return {"low": low, "high": high}
 
 
 def _number(value: float) -> float | None:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from annotation.labelling import queue
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Job, Project
+from routing.common.figures import Reliability
 from routing.core.correctness import left_open_by
 from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN
 from routing.core.every_score.items import EVERYTHING
@@ -62,15 +63,6 @@ class Comparison:
     sentence: str
     own_scores: bool = False
     refusal: str = ""
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """How often a source was right by how sure it was; `bins` as in routing.runs.diagnostics."""
-
-    name: str
-    ece: float
-    bins: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from annotation.templatetags.hypac import percent
+from routing.common.figures import Axis, Figure, Point, Series
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.runs.chains import limits_of
-from routing.runs.charts import Axis, Figure, Point, Series
 
 # More cells than this in a row are thinned out: they would be smaller than the pointer.
 MOST_CELLS = 28

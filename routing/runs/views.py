@@ -16,6 +16,7 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Job, User
 from annotation.projects.jobs_views import STOP_POLLING
+from routing.common.figures import Figure
 from routing.common.states import BUSY, CANCELLABLE, ROUTED, UNDER_WAY
 from routing.core.losses import imported_paths
 from routing.models import Certificate, Draw, Run
@@ -23,7 +24,7 @@ from routing.runs.budget import set_budget, stopped_at_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certificate_words import evidence_of, limits_of, what_breaks_it
 from routing.runs.certify import analyse
-from routing.runs.charts import Figure, run_charts
+from routing.runs.charts import run_charts
 from routing.runs.commitment_report import commitment_report
 from routing.runs.forms import BudgetForm
 from routing.runs.labelling_pace import run_labelling

@@ -21,6 +21,7 @@ from routing.common.states import OPEN
 from routing.models import Prediction, RunSource, Source
 from routing.sources.backends import backend_class
 from routing.sources.known_answers import JudgedAnswer, remembered_value
+from routing.sources.measured import MeasuredAccuracy, measured_accuracy
 from routing.sources.seen_answers import KNOWN_BEFORE, SeenAnswers, quoted_bases, seen_answers
 from routing.sources.usability import (
     EXAMPLES,
@@ -99,6 +100,8 @@ class Health:
         With each other source of which answers are known for the same items.
     spellings
         Answers that are no labels as they are spelled, with how often they come, the commonest first.
+    measured
+        How often it was right in runs that are analysed.
     """
 
     source: Source
@@ -111,6 +114,7 @@ class Health:
     other_classes: int = 0
     agreements: tuple[Agreement, ...] = ()
     spellings: tuple[tuple[str, int], ...] = ()
+    measured: MeasuredAccuracy | None = None
 
     @property
     def missing(self) -> int:
@@ -137,6 +141,7 @@ def health_of(source: Source, access: Access) -> Health:
         reasons=_reasons(usable, mine.answers, labels, names_items=names_items) if shown else _bare(usable),
         names_items=names_items,
         shown=shown and mine.basis != "try",  # of a handful of answers nothing is to be counted
+        measured=measured_accuracy(source, access),
     )
     if not health.shown:
         return health

@@ -13,6 +13,7 @@ from annotation.models import User
 from routing.common.api_bodies import map_of
 from routing.sources.api import UsabilityBody, usability_content
 from routing.sources.health import Health, health_of
+from routing.sources.measured import MeasuredAccuracy
 from routing.sources.mend import save_mends
 from routing.sources.mends import Mends, mends_of
 from routing.sources.prompts_api import SourceView
@@ -80,6 +81,46 @@ class MendsBody(serializers.Serializer[Any]):
     labels = map_of(serializers.CharField())
 
 
+class ConfusionBody(serializers.Serializer[Any]):
+    """Of people's label (a row of `counts`) and the model's (a column), by key as in `labels`, how often they
+    met; `others` are pairs with a label beyond these.
+    """
+
+    labels = serializers.ListField(child=serializers.CharField())
+    counts = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
+    others = serializers.IntegerField()
+
+
+class ReliabilityBody(serializers.Serializer[Any]):
+    confidence = serializers.FloatField()
+    accuracy = serializers.FloatField()
+    count = serializers.IntegerField()
+    low = serializers.FloatField(required=False)
+    high = serializers.FloatField(required=False)
+
+
+class MeasuredAccuracyBody(serializers.Serializer[Any]):
+    """How often a model was right on the items that people were asked about in its analysed runs. `low` to
+    `high` is the exact 95 % interval; null where these are no random sample, or the loss is more than right
+    or wrong, of which `accuracy` is the mean of 1 - loss / B.
+    """
+
+    runs = serializers.ListField(child=serializers.IntegerField())
+    changed = serializers.BooleanField(allow_null=True, help_text="Whether it answers otherwise now.")
+    asked = serializers.IntegerField(help_text="Items with a label that were looked at, of `of`.")
+    of = serializers.IntegerField()
+    answered = serializers.IntegerField(help_text="Those with a usable answer.")
+    random = serializers.BooleanField()
+    binary = serializers.BooleanField()
+    right = serializers.FloatField()
+    accuracy = serializers.FloatField()
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    confusion = ConfusionBody(allow_null=True)
+    reliability = ReliabilityBody(many=True)
+    ece = serializers.FloatField(allow_null=True)
+
+
 class HealthBody(serializers.Serializer[Any]):
     """What was seen of a source's answers. Where `shown` is false, nothing may be told now but counts of what
     cannot be used: a run is open, or no run has been analysed yet that gave these answers.
@@ -96,6 +137,7 @@ class HealthBody(serializers.Serializer[Any]):
     agreement = AgreementBody(many=True)
     spellings = SpellingBody(many=True)
     mends = MendsBody(help_text="As they are read now.")
+    measured = MeasuredAccuracyBody(allow_null=True, help_text="Null before a run of it is analysed.")
 
 
 def health_content(health: Health) -> dict[str, Any]:
@@ -122,7 +164,14 @@ def health_content(health: Health) -> dict[str, Any]:
         "agreement": [asdict(one) for one in health.agreements],
         "spellings": [{"answer": text, "count": count} for text, count in health.spellings],
         "mends": mends_content(mends_of(health.source)),
+        "measured": measured_content(health.measured) if health.measured else None,
     }
+
+
+def measured_content(measured: MeasuredAccuracy) -> dict[str, Any]:
+    content = asdict(measured)
+    bins = content.pop("bins")
+    return {**content, "accuracy": measured.accuracy, "reliability": bins}
 
 
 def mends_content(mends: Mends) -> dict[str, Any]:

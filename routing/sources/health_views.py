@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs
 from annotation.errors import HypacError
+from routing.common.figures import Reliability, reliability_figure
 from routing.models import Source
 from routing.sources.health import Health, health_of
 from routing.sources.mend import mendable, save_mends
@@ -67,6 +68,7 @@ def _page(
             "bars": _bars(health),
             "mend": _mend(source, health, asked) if mendable(source) else None,
             "refused": refused,
+            **_measured(source, health),
             "most_of_a_class": max((count for _name, count in health.classes), default=0),
         }
     return render(request, "routing/sources/health.html", context)
@@ -83,6 +85,24 @@ def _mend(source: Source, health: Health, asked: Mapping[str, Any] | None) -> di
         **{"blanks": now["blanks"], "capitals": now["capitals"], "rows": rows, "nearly": nearly},
         "choices": list(source.project.choices.order_by("position").values_list("key", "name")),
     }
+
+
+def _measured(source: Source, health: Health) -> dict[str, Any]:
+    """How often it was right, with the figure, and whose label met which answer by names."""
+    found = health.measured
+    if found is None:
+        return {}
+    rows = [Reliability(source.name, found.ece, list(found.bins))] if found.ece is not None else []
+    context: dict[str, Any] = {"chart": reliability_figure(rows, binary=found.binary)}
+    if found.confusion is not None:
+        names = dict(source.project.choices.values_list("key", "name"))
+        labels = [names.get(key, key) for key in found.confusion.labels]
+        context["confusion"] = {
+            "names": labels,
+            "rows": list(zip(labels, found.confusion.counts, strict=True)),
+            "others": found.confusion.others,
+        }
+    return context
 
 
 def _bars(health: Health) -> list[dict[str, object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from routing.core.arrays import Floats, Ints
 
@@ -41,3 +42,12 @@ def reliability(u: Floats, loss: Floats, *, loss_bound: float = 1.0, bins: int =
     right = np.bincount(place, weights=1 - loss / loss_bound, minlength=bins)[full] / counts[full]
     gap = float(np.sum(counts[full] * np.abs(right - means)) / max(len(u), 1))
     return Reliability(means, right, counts[full], gap)
+
+
+def interval(right: int, count: int) -> dict[str, float]:
+    """The exact 95 % interval ``low`` to ``high`` of a share of which ``right`` of ``count`` were seen
+    (Clopper and Pearson 1934).
+    """
+    low = float(special.betaincinv(right, count - right + 1, 0.025)) if right else 0.0
+    high = float(special.betaincinv(right + 1, count - right, 0.975)) if right < count else 1.0
+    return {"low": low, "high": high}

@@ -152,6 +152,13 @@ def health_lines(health: Health) -> list[str]:
         lines.append("Labels:")
         lines += [f"  {name}  {count:,}" for name, count in health.classes]
     lines += [f"The same as {one.source} on {one.same:,} of {one.both:,} items." for one in health.agreements]
+    if (found := health.measured) is not None:
+        interval = "" if found.low is None else f", {found.low:.1%} to {found.high:.1%} at 95 %"
+        runs = ", ".join(map(str, found.runs))
+        lines.append(
+            f"Right on {found.accuracy:.1%} of {found.answered:,} items that people labelled in run "
+            f"{runs}{interval}."
+        )
     return lines
 
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from routing.runs.charts import Axis, Figure, Point, Series, as_number, in_percent, run_charts
+from routing.common.figures import Axis, Figure, Point, Series, as_number, in_percent
+from routing.runs.charts import run_charts
 from routing.runs.queries import RunReport, run_report
 from routing.runs.threshold_figure import region_figure
 from testbed.worlds import make_world
