@@ -338,6 +338,13 @@ class WebhookDeliveryAdmin(ReadOnly):
     exclude = ("payload",)
 
 
+@admin.register(models.Mail)
+class MailAdmin(ReadOnly):
+    list_display = ("id", "kind", "to", "state", "attempts", "created_at")
+    list_filter = ("state",)
+    exclude = ("secret",)
+
+
 @admin.register(models.Connection)
 class ConnectionAdmin(ReadOnly):
     """Without its keys."""

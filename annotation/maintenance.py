@@ -3,6 +3,7 @@
 from annotation.common import attempts
 from annotation.common.api import idempotency
 from annotation.jobs import jobs
+from annotation.mail import digest, sending as mail
 from annotation.outside.webhooks import sending
 from annotation.people import tokens
 from annotation.projects import guidelines, removal as project_removal
@@ -12,6 +13,8 @@ def run_maintenance() -> None:
     """Any number of processes may do so at the same time."""
     jobs.reconcile()
     sending.catch_up()
+    mail.catch_up()
+    digest.post_digests()
     idempotency.forget_old()
     tokens.forget_ended()
     attempts.forget_old()

@@ -5,6 +5,7 @@ from celery import shared_task
 from annotation import maintenance
 from annotation.common import workers
 from annotation.jobs import jobs
+from annotation.mail import sending as mail
 from annotation.outside.webhooks import sending
 
 
@@ -21,3 +22,8 @@ def reconcile_jobs() -> None:
 @shared_task(name=workers.SEND_WEBHOOKS)
 def send_webhooks(webhook_id: int) -> None:
     sending.send_due(webhook_id)
+
+
+@shared_task(name=workers.SEND_MAIL)
+def send_mail() -> None:
+    mail.send_due()

@@ -5,6 +5,7 @@ from django.urls import path
 from annotation.imports import views as imports
 from annotation.items import images_views as images
 from annotation.labelling import views as annotate
+from annotation.mail import views as mail
 from annotation.outside.webhooks import views as webhooks
 from annotation.people import (
     accounts_views as accounts,
@@ -87,6 +88,7 @@ urlpatterns = [
     path("projects/<slug:slug>/jobs/<row:job_id>/try-now/", jobs.job_try_now, name="job_try_now"),
     path("projects/<slug:slug>/audit/", projects.audit, name="audit"),
     *tokens.urlpatterns,
+    *mail.urlpatterns,
     *webhooks.urlpatterns,
     *connections.urlpatterns,
 ]

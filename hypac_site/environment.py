@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -71,6 +72,58 @@ def cache_url(name: str, broker: str) -> str:
     if url and not url.startswith(("redis://", "rediss://", "unix://")):
         raise ImproperlyConfigured(f"{name}: {url.split('://')[0]!r} is no Redis. Write redis://host:6379/1.")
     return url or (broker if broker.startswith(("redis://", "rediss://")) else "")
+
+
+def mail_url(name: str) -> str:
+    """smtp:// or smtps:// with host, perhaps port, user and password; smtp:// means STARTTLS unless the
+    address ends with ?tls=no.
+    """
+    url = text(name)
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("smtp", "smtps") and parts.hostname and (parts.port is None or parts.port)
+    except ValueError:
+        good = False
+    if not good or parts.path.strip("/") or parts.query not in ("", "tls=no"):
+        # Not the value: it may hold a password.
+        raise ImproperlyConfigured(
+            f"{name}: write smtp://user:password@host:587, smtps://user:password@host:465, or smtp://host:25?tls=no."
+        )
+    return url
+
+
+def site_address(name: str) -> str:
+    """ "https://labels.example.org", without a path."""
+    url = text(name).rstrip("/")
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query):
+        raise ImproperlyConfigured(f"{name}={url!r}: write https://labels.example.org, without a path.")
+    return url
+
+
+def mail_settings(url: str, sender: str, address: str) -> dict[str, Any]:
+    """Django's settings of the mail server, so that its own commands use it, too."""
+    if not url:
+        return {}
+    if not (sender and address):
+        raise ImproperlyConfigured(
+            "HYPAC_MAIL_URL is set. Letters need HYPAC_MAIL_FROM and HYPAC_ADDRESS, too: from whom they "
+            "come, and the address of this site."
+        )
+    parts = urlsplit(url)
+    by_tls = parts.scheme == "smtps"
+    return {
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": parts.port or (465 if by_tls else 587),
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_SSL": by_tls,
+        "EMAIL_USE_TLS": not by_tls and parts.query != "tls=no",
+        "EMAIL_TIMEOUT": 20,  # seconds, for each answer
+        "DEFAULT_FROM_EMAIL": sender,
+    }
 
 
 def bearer_token(name: str) -> str:

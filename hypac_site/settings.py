@@ -219,6 +219,12 @@ HYPAC_DRAND_URL = environment.text("HYPAC_DRAND_URL", "https://api.drand.sh").rs
 HYPAC_NIST_BEACON_URL = environment.text(
     "HYPAC_NIST_BEACON_URL", "https://beacon.nist.gov/beacon/2.0"
 ).rstrip("/")
+# Letters to people (docs/configuration.md): the mail server, "smtp://user:password@host:587" (with STARTTLS)
+# or "smtps://..."; from whom; the address of this site, which the links in letters begin with. Empty: none.
+HYPAC_MAIL_URL = environment.mail_url("HYPAC_MAIL_URL")
+HYPAC_MAIL_FROM = environment.text("HYPAC_MAIL_FROM")
+HYPAC_ADDRESS = environment.site_address("HYPAC_ADDRESS")
+globals().update(environment.mail_settings(HYPAC_MAIL_URL, HYPAC_MAIL_FROM, HYPAC_ADDRESS))
 # The first encrypts stored keys of such servers, all decrypt (annotation/outside/secrets.py).
 HYPAC_ENCRYPTION_KEYS = environment.encryption_keys("HYPAC_ENCRYPTION_KEYS")
 

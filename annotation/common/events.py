@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from annotation.common.mail import tell_leaders
 from annotation.common.workers import announce_webhooks
 from annotation.models import Job, Label, Project, Webhook, WebhookDelivery
 from annotation.ports import routing_port
@@ -48,6 +49,7 @@ def emit(*, project: Project, event: str, data: Mapping[str, Any], key: str = ""
     wanting = wanted_by(project, event)
     if wanting:
         store(wanting, project=project, event=event, data=data, key=key)
+    tell_leaders(project=project, event=event, data=data, key=key)
     return len(wanting)
 
 

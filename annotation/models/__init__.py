@@ -2,7 +2,7 @@ from annotation.models.common import AuditEvent, KeyedRequest
 from annotation.models.items import Item, StoredFile
 from annotation.models.jobs import Job, JobProblem
 from annotation.models.labelling import Comment, Draft, Label, Settlement, Skip, WorkBatch, WorkItem
-from annotation.models.outside import Connection, Webhook, WebhookDelivery
+from annotation.models.outside import Connection, Mail, Webhook, WebhookDelivery
 from annotation.models.people import ApiToken, AttemptBucket, Invitation, User
 from annotation.models.projects import MAX_OVERLAP, Choice, Membership, Project
 
@@ -21,6 +21,7 @@ __all__ = [
     "JobProblem",
     "KeyedRequest",
     "Label",
+    "Mail",
     "Membership",
     "Project",
     "Settlement",

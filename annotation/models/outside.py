@@ -139,3 +139,56 @@ class Connection(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Mail(models.Model):
+    """One letter to one person, stored in the transaction of what it tells, or asked for by them; its words
+    are made when it is sent (annotation.mail.letters). Only annotation.mail.sending changes it afterwards.
+    """
+
+    class State(models.TextChoices):
+        PENDING = "pending", _("Waiting")
+        SENDING = "sending", _("Being sent")
+        SENT = "sent", _("Sent")
+        FAILED = "failed", _("Failed")
+        DROPPED = "dropped", _("Not wanted any more")
+
+    kind = models.CharField(max_length=60)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="letters"
+    )
+    to = models.EmailField()
+    language = models.CharField(max_length=10, blank=True)
+    data = models.JSONField(default=dict)
+    secret = models.TextField(blank=True, help_text="Encrypted; emptied once it was sent, or given up.")
+    key = models.CharField(  # noqa: DJ001 - unique
+        max_length=200, unique=True, null=True, help_text="Of one key there is one letter."
+    )
+    state = models.CharField(max_length=20, choices=State, default=State.PENDING)
+    attempts = models.PositiveIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(
+        null=True, blank=True, help_text="While it is being sent: when its worker is given up."
+    )
+    error = models.CharField(max_length=300, blank=True, help_text="Of the last attempt, in English.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "mail"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["pending", "sending"], next_attempt_at__isnull=False)
+                | Q(state__in=["sent", "failed", "dropped"], next_attempt_at__isnull=True),
+                name="mail_waits_for_a_time",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["next_attempt_at"], condition=Q(state__in=["pending", "sending"]), name="mail_due"
+            ),
+            models.Index(fields=["created_at"], name="mail_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.state})"

@@ -135,6 +135,17 @@ class User(AbstractUser):
     language = models.CharField(
         max_length=10, blank=True, help_text=_("Of the pages; empty: as the browser asks for.")
     )
+    email_confirmed_at = models.DateTimeField(
+        null=True, editable=False, help_text="When its holder showed that letters to the address reach them."
+    )
+    mail_notices = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text=_("Calibration labels are complete, a job failed, a certificate does not hold any more."),
+    )
+    mail_work = models.BooleanField(
+        default=True, db_default=True, help_text=_("Once a day at most, where items wait for you.")
+    )
     username_key = NameKey()
     username_look = NameLook()
     # Not a foreign key: it stays known when that project is gone.

@@ -19,6 +19,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from annotation.common import audit, limits
 from annotation.common.access import PageRequest, public, signed_in
+from annotation.common.mail import ask_to_confirm, is_on
 from annotation.models import User
 from annotation.models.projects import LONG_COLUMNS
 from annotation.people import attempt_limits as attempts
@@ -31,6 +32,9 @@ from annotation.people.password_links import tokens
 
 class _LoginView(auth_views.LoginView):
     redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**{"mail_is_on": is_on(), **kwargs})
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # A part of a page asked for something after its session had ended: the whole page has to log in.
@@ -105,8 +109,12 @@ def account(request: HttpRequest) -> HttpResponseBase:
     # Of a copy: the header shows the name that is stored, also above a form with a mistake.
     form = AccountDetailsForm(request.POST or None, instance=User.objects.get(pk=user.pk))
     if request.method == "POST" and form.is_valid():
-        form.save()
-        messages.success(request, _("Saved."))
+        saved = form.save()
+        if "email" in form.changed_data and saved.email and is_on():
+            ask_to_confirm(saved)
+            messages.success(request, _("Saved. An e-mail is on its way with which you confirm the address."))
+        else:
+            messages.success(request, _("Saved."))
         return redirect("account")
     mine = user.memberships.filter(is_active=True, project__archived_at__isnull=True)
     mine = mine.select_related("project").defer(*(f"project__{name}" for name in LONG_COLUMNS))
@@ -117,6 +125,7 @@ def account(request: HttpRequest) -> HttpResponseBase:
             "form": form,
             "memberships": mine.order_by("project__name")[: limits.LISTED],
             "all": mine.count(),
+            "mail_is_on": is_on(),
             "reset_link": _reset_link_in_words(user) if _chose_before_link(user) else "",
             **invitations_shown(user),
         },
@@ -174,7 +183,7 @@ class _ResetView(auth_views.PasswordResetConfirmView):
             stored = User.objects.select_for_update(no_key=True).get(pk=user.pk)
             if not tokens.check_token(stored, self.request.session.get(INTERNAL_RESET_SESSION_TOKEN)):
                 return redirect(self.request.path)
-            user.save(update_fields=["password", "password_chosen_at"])
+            user.save(update_fields=["password", "password_chosen_at", "email_confirmed_at"])
             audit.record(project=None, actor=user, action="account.password_reset", target=name_of(user))
         del self.request.session[INTERNAL_RESET_SESSION_TOKEN]
         messages.success(self.request, _("Your password is set. Log in with it."))

@@ -9,6 +9,7 @@ from django.contrib.auth.password_validation import password_validators_help_tex
 from django.utils import timezone
 from django.utils.translation import get_language_info, gettext_lazy as _
 
+from annotation.common.mail import is_on
 from annotation.models import Membership, User
 from annotation.people.invitations import MAX_DAYS, MAX_USES
 from annotation.people.members import LARGEST_LIMIT
@@ -37,6 +38,14 @@ class InvitationForm(forms.Form):
         max_length=200,
         help_text=_("For whom it is; seen by the owners only."),
     )
+    email = forms.EmailField(
+        label=_("Send it to"), required=False, help_text=_("The e-mail address of one person.")
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not is_on():
+            del self.fields["email"]
 
 
 class JoinForm(forms.Form):
@@ -89,6 +98,9 @@ class ResetPasswordForm(_SetPasswordForm):
 
     def save(self, commit: bool = True) -> User:
         self.user.password_chosen_at = timezone.now()
+        if self.user.made_in is not None and not self.user.belonged_elsewhere:
+            # Whoever made the account may have chosen the last password, and confirmed an address of theirs.
+            self.user.email_confirmed_at = None
         return super().save(commit)
 
 
@@ -113,12 +125,22 @@ class AccountDetailsForm(_ModelForm):
 
     class Meta:
         model = User
-        fields = ["first_name", "last_name", "email", "language", "single_key_shortcuts"]
+        fields = [
+            "first_name",
+            "last_name",
+            "email",
+            "language",
+            "single_key_shortcuts",
+            "mail_notices",
+            "mail_work",
+        ]
         labels = {
             "first_name": _("First name"),
             "last_name": _("Last name"),
             "email": _("E-mail"),
             "single_key_shortcuts": _("Single keys give labels and commands"),
+            "mail_notices": _("E-mails about runs and jobs of projects that I lead"),
+            "mail_work": _("E-mails when there is work"),
         }
         help_texts = {
             "single_key_shortcuts": _(
@@ -139,9 +161,20 @@ class AccountDetailsForm(_ModelForm):
                 for code, _name in settings.LANGUAGES
             ),
         ]
+        if not is_on():
+            del self.fields["mail_notices"], self.fields["mail_work"]
         self.fields["first_name"].widget.attrs["autocomplete"] = "given-name"
         self.fields["last_name"].widget.attrs["autocomplete"] = "family-name"
         self.fields["email"].widget.attrs["autocomplete"] = "email"
+
+    def wishes(self) -> list[forms.BoundField]:
+        """Which letters are wanted, where the server sends any."""
+        return [self[name] for name in ("mail_notices", "mail_work") if name in self.fields]
+
+    def save(self, commit: bool = True) -> Any:
+        if "email" in self.changed_data:  # whoever it belongs to has not shown so yet
+            self.instance.email_confirmed_at = None
+        return super().save(commit)
 
 
 class MemberForm(forms.Form):

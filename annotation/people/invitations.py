@@ -14,10 +14,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.common import audit
+from annotation.common import audit, mail
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.models.projects import LONG_COLUMNS
+from annotation.outside.secrets import encrypt
 from annotation.people.members import check_role, checked_user, join, save_new
 from annotation.people.own_passwords import require_own
 from annotation.permissions import ROLES_BY_ACTION
@@ -61,9 +62,10 @@ UNANSWERED = Q(user__isnull=False, uses=0, revoked_at__isnull=True, declined_at_
 
 
 def create_invitation(
-    *, project: Project, actor: User, role: str, max_uses: int, days: int, note: str = ""
+    *, project: Project, actor: User, role: str, max_uses: int, days: int, note: str = "", email: str = ""
 ) -> tuple[Invitation, str]:
-    """A link for `max_uses` people that holds for `days` days. Returns the token, which is stored nowhere.
+    """A link for `max_uses` people that holds for `days` days. Returns the token, which is stored nowhere
+    but, encrypted, in the letter to `email`, if one is given, until that has been sent.
 
     Only owners get here (`members.edit`); so nobody hands out a role that they could not give otherwise.
     Raises InputError whose `where` names the field.
@@ -77,6 +79,10 @@ def create_invitation(
         raise InputError(_("An invitation holds for 1 to %(most)s days.") % {"most": MAX_DAYS}, where="days")
     if len(note) > 200:
         raise InputError(_("A note has at most 200 characters."), where="note")
+    if email and not mail.is_on():
+        raise InputError(_("This server sends no mail. Pass the link on yourself."), where="email")
+    if email and max_uses != 1:
+        raise InputError(_("A link that is sent to one person is for one person."), where="max_uses")
     token = secrets.token_urlsafe(32)
     with transaction.atomic():
         invitation = Invitation.objects.create(
@@ -95,6 +101,9 @@ def create_invitation(
             target=f"invitation:{invitation.pk}",
             data={"role": role, "max_uses": max_uses, "days": days},
         )
+        if email:
+            said = {"invitation": invitation.pk, "name": project.name, "who": actor.username, "role": role}
+            mail.store_mail(kind=mail.INVITATION, to=email, data=said, secret=encrypt(token))
     return invitation, token
 
 
@@ -228,6 +237,7 @@ def accept_with_new_account(
         save_new(user)
         membership = _join(invitation, user)
         _record(invitation, user)
+        mail.ask_to_confirm(user)
     return membership
 
 

@@ -28,6 +28,12 @@ class NewInvitation(serializers.Serializer[Any]):
         required=False, default=7, min_value=1, max_value=service.MAX_DAYS, help_text="How long it holds."
     )
     note = serializers.CharField(required=False, allow_blank=True, default="", max_length=200)
+    email = serializers.EmailField(
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="The link is sent there, too; for one person, and where the server sends mail.",
+    )
 
 
 class InvitationBody(serializers.Serializer[Any]):

@@ -1,4 +1,4 @@
-"""Links with which somebody sets a new password, made by an owner: this server sends no mail.
+"""Links with which somebody sets a new password: made by an owner, or sent to a confirmed address by mail.
 
 Whoever makes such a link could use it themselves and be the other person from then on. So an owner makes it
 only where that gives them nothing: for an account that was made in a project of theirs, never belonged to

@@ -253,6 +253,8 @@ SIGNED_IN: dict[str, set[str]] = {
     "project_new": {"GET", "POST"},
     "logout": {"POST"},
     "account": {"GET", "POST"},
+    "mail_ask": {"POST"},
+    "mail_confirm": {"GET", "POST"},
     "password": {"GET", "POST"},
     "tokens": {"GET", "POST"},
     "token_revoke": {"POST"},
@@ -270,7 +272,9 @@ SIGNED_IN: dict[str, set[str]] = {
 }
 PUBLIC: dict[str, set[str]] = {
     "login": {"GET", "POST"},
+    "password_forgotten": {"GET", "POST"},
     "password_reset": {"GET", "POST"},
+    "mail_ends": {"GET", "POST"},
     "join": {"GET", "POST"},
     "join_link": {"GET"},
     "health": {"GET"},

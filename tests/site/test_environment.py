@@ -182,3 +182,38 @@ print(s.DATABASES["default"]["ENGINE"], app.conf.broker_url.split(":")[0], s.CAC
     ]
     moved = shown(DATABASE_URL="postgres://u@host/d", CELERY_BROKER_URL="redis://host:6379/0")
     assert moved == ["django.db.backends.postgresql", "redis", "hypac_site.cache.SoftRedisCache"]
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("smtp://mail.example.org", ("mail.example.org", 587, "", "", True, False)),
+        ("smtps://a%40b:p%2Fw@mail.example.org", ("mail.example.org", 465, "a@b", "p/w", False, True)),
+        ("smtp://localhost:25?tls=no", ("localhost", 25, "", "", False, False)),
+    ],
+)
+def test_a_mail_server_is_named_by_an_address(url, found, monkeypatch) -> None:
+    monkeypatch.setenv("HYPAC_MAIL_URL", url)
+    made = environment.mail_settings(
+        environment.mail_url("HYPAC_MAIL_URL"), "hypac@example.org", "https://labels.example.org"
+    )
+    names = ("HOST", "PORT", "HOST_USER", "HOST_PASSWORD", "USE_TLS", "USE_SSL")
+    assert tuple(made[f"EMAIL_{name}"] for name in names) == found
+
+
+@pytest.mark.parametrize(
+    "url", ["mail.example.org", "http://x", "smtp://", "smtp://x:y@h:port", "smtp://h/x", "smtp://h?x"]
+)
+def test_what_names_no_mail_server_is_refused_without_its_password(url, monkeypatch) -> None:
+    monkeypatch.setenv("HYPAC_MAIL_URL", url)
+    with pytest.raises(ImproperlyConfigured, match="HYPAC_MAIL_URL: write smtp://") as refused:
+        environment.mail_url("HYPAC_MAIL_URL")
+    assert "x:y" not in str(refused.value)
+
+
+def test_mail_needs_a_sender_and_the_sites_address(monkeypatch) -> None:
+    with pytest.raises(ImproperlyConfigured, match="HYPAC_ADDRESS"):
+        environment.mail_settings("smtp://localhost", "hypac@example.org", "")
+    monkeypatch.setenv("HYPAC_ADDRESS", "https://labels.example.org/path")
+    with pytest.raises(ImproperlyConfigured, match="without a path"):
+        environment.site_address("HYPAC_ADDRESS")

@@ -1,0 +1,74 @@
+"""What people say about letters: that an address is theirs, which they want, that a password is lost."""
+
+from datetime import timedelta
+
+from django.core import signing
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.common import audit
+from annotation.common.mail import PASSWORD, is_on, may_be_written_to, once, store_mail
+from annotation.errors import ConflictError, InputError
+from annotation.mail.letters import CONFIRM_DAYS, CONFIRMS, ENDS, NOTICES, WORK
+from annotation.models import User
+from annotation.people.members import name_of
+from annotation.people.own_passwords import has_to_choose
+
+WISHES = {NOTICES: "mail_notices", WORK: "mail_work"}
+
+
+def confirm(*, user: User, token: str, password: str) -> None:
+    """Remember that letters reach the holder of the account: whoever has the link and knows the password.
+
+    Raises ConflictError where the link does not hold, or the password may still be known to whoever made the
+    account; InputError for a wrong password.
+    """
+    try:
+        who, email = signing.loads(token, salt=CONFIRMS, max_age=timedelta(days=CONFIRM_DAYS))
+    except signing.BadSignature:
+        who, email = None, None
+    if who != user.pk or email != user.email:
+        raise ConflictError(
+            _("This link is for another account or address, or too old. Ask for a new one on this page.")
+        )
+    if has_to_choose(user):
+        # They could confirm an address of their own, and set the password by letter ever after.
+        raise ConflictError(_("Whoever made your account may know its password. Choose a new one first."))
+    if not user.check_password(password):
+        raise InputError(_("That is not your password."), where="password")
+    stored = User.objects.filter(pk=user.pk, email=email, email_confirmed_at__isnull=True)
+    if stored.update(email_confirmed_at=timezone.now()):
+        audit.record(project=None, actor=user, action="account.email_confirmed", target=name_of(user))
+
+
+def forgotten(named: str) -> None:
+    """Send whoever lost a password a link with which it is set, if there is such an account and its address
+    is known to be its holder's. What is answered is the same in any case.
+    """
+    if not is_on():
+        return
+    mine = User.objects.filter(may_be_written_to(), Q(username=named) | Q(email__iexact=named))
+    # Of the accounts that share an address.
+    for user in mine[:5]:
+        store_mail(kind=PASSWORD, to=user.email, user=user, data={}, key=once(PASSWORD, user))
+
+
+def end_letters(token: str) -> str:
+    """Switch off the letters that the link is of, and return which; "" where it is no such link. The link
+    holds for ever, as letters are kept.
+    """
+    try:
+        who, wish = signing.loads(token, salt=ENDS)
+    except signing.BadSignature:
+        return ""
+    User.objects.filter(pk=who).update(**{WISHES[wish]: False})
+    return str(wish)
+
+
+def read_ends(token: str) -> str:
+    """Which letters a link switches off; "" where it is none."""
+    try:
+        return str(signing.loads(token, salt=ENDS)[1])
+    except signing.BadSignature:
+        return ""
