@@ -12,7 +12,8 @@ from django.utils.translation import override
 from annotation.models import Label
 from annotation.task_types import TASK_TYPES
 from routing.core.certificate import Document
-from routing.models import Run
+from routing.models import Run, Source
+from routing.sources.mends import NONE, mends_in
 
 BLANK = "_Not stated: to be filled in by whoever publishes this._"
 Rows = list[tuple[str, str, str]]
@@ -41,7 +42,7 @@ def _annotation(run: Run, document: Document, by_source: Mapping[str, int]) -> R
     project = run.project
     with override("en"):  # the same bytes, whoever asks for them
         title = str(TASK_TYPES[project.task_type].title)
-    models = ", ".join(_cell(row.source.name) for row in run.run_sources.order_by("position"))
+    models = ", ".join(_model(run, row.source) for row in run.run_sources.order_by("position"))
     return [
         ("Task", f"{title}{_choices(run)}", f"{HF}: task; {AI_ACT}(2)(a)"),
         ("Instructions", _instructions(run), f"{HF}: annotation process"),
@@ -51,6 +52,19 @@ def _annotation(run: Run, document: Document, by_source: Mapping[str, int]) -> R
         ("When", _when(run), f"{HF}: annotation process"),
         ("Cleaning, enrichment, aggregation before", BLANK, f"{AI_ACT}(2)(c)"),
     ]
+
+
+def _model(run: Run, source: Source) -> str:
+    """Its name, and how its answers were read where that was not as they were given."""
+    then = source.mend_versions.filter(created_at__lte=run.created_at).order_by("-number").first()
+    mends = mends_in(then) if then else NONE
+    read = [
+        *(["whatever its capitals"] if mends.capitals else []),
+        *(["whatever its repeated blanks"] if mends.blanks else []),
+        *(f"{_cell(text)} as {_cell(key)}" for text, key in sorted(mends.labels.items())),
+    ]
+    how = f" (read {', '.join(read)})" if read else ""
+    return f"{_cell(source.name)}{how}"
 
 
 def _choices(run: Run) -> str:

@@ -223,7 +223,9 @@ def _asked_about(run: Run, run_source: RunSource) -> list[QuerySet[Any]]:
 def _kinds(run: Run, run_source: RunSource, unusable: Sequence[QuerySet[Any]]) -> tuple[Unusable, ...]:
     """Of the first ones that cannot be used."""
     ids = [
-        item for rows in unusable for item in rows.order_by("item").values_list("item", flat=True)[:LOOKED_AT]
+        item
+        for rows in unusable
+        for item in rows.order_by("item_id").values_list("item", flat=True)[:LOOKED_AT]
     ]
     reasons = []
     for start in range(0, len(ids), 500):

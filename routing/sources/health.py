@@ -36,6 +36,8 @@ from routing.visibility import may_see_model_output
 
 BINS = 20
 MOST_CLASSES = 30
+ENOUGH_TO_COUNT = 20
+"""Answers of which something is counted before it may be told what they are."""
 MOST_SPELLINGS = 20
 AT_ONCE = 500
 
@@ -140,7 +142,9 @@ def health_of(source: Source, access: Access) -> Health:
         usable=usable,
         reasons=_reasons(usable, mine.answers, labels, names_items=names_items) if shown else _bare(usable),
         names_items=names_items,
-        shown=shown and mine.basis != "try",  # of a handful of answers nothing is to be counted
+        # What is counted of a handful of answers tells what some of them are.
+        shown=shown and mine.basis != "try" and (names_items or len(mine.answers) >= ENOUGH_TO_COUNT),
+        spellings=_spellings(mine.answers) if shown else (),
         measured=measured_accuracy(source, access),
     )
     if not health.shown:
@@ -152,7 +156,6 @@ def health_of(source: Source, access: Access) -> Health:
         classes=tuple(classes[:MOST_CLASSES]),
         other_classes=sum(count for _name, count in classes[MOST_CLASSES:]),
         agreements=tuple(_agreements(place, sources, seen, asked="run" in quoted)),
-        spellings=_spellings(mine.answers),
     )
 
 

@@ -100,7 +100,7 @@ def measured_accuracy(source: Source, access: Access) -> MeasuredAccuracy | None
     if not rows:
         return None
     drawn = DrawItem.objects.filter(draw__run__in=[row.run_id for row in rows], asked=True)
-    ids = sorted(set(drawn.order_by("order", "draw").values_list("item", flat=True)[:MOST]))
+    ids = sorted(set(drawn.order_by("order", "draw_id").values_list("item", flat=True)[:MOST]))
     labels = _labels(source, ids)
     answers = _answers(rows[0], list(labels))
     pairs = [(item, labels[item], answers[item][1]) for item in labels if answers.get(item, (0, None))[1]]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Max, Min, QuerySet
+from django.db.models import QuerySet
 
 from annotation.models import Project
 from routing.common.states import OPEN
@@ -115,14 +115,16 @@ def _scored(answer: JudgedAnswer, why: str, u: float | None, *, counts: bool) ->
 def _spread(asked: RunSource) -> tuple[dict[int, JudgedAnswer], int]:
     """By prediction what the answer is, of at most `LOOKED_AT`, and how many there are."""
     rows = Prediction.objects.filter(source=asked.source_id, fingerprint=asked.fingerprint)
-    found = _answers(rows.order_by("item")[: LOOKED_AT + 1])
+    found = _answers(rows.order_by("item_id")[: LOOKED_AT + 1])
     if len(found) <= LOOKED_AT:
         return found, len(found)
-    ends = rows.aggregate(first=Min("item"), last=Max("item"))
+    # By their keys, one by one: both ends in one query, or the order of the items, would read all rows.
+    items = rows.values_list("item_id", flat=True)
+    first, last = items.order_by("item_id")[0], items.order_by("-item_id")[0]
     spread: dict[int, JudgedAnswer] = {}
     for part in range(PARTS):
-        start = ends["first"] + (ends["last"] + 1 - ends["first"]) * part // PARTS
-        stretch = rows.filter(item__gte=start).order_by("item")
+        start = first + (last + 1 - first) * part // PARTS
+        stretch = rows.filter(item__gte=start).order_by("item_id")
         spread |= _answers(stretch[: LOOKED_AT // PARTS])
     return spread, rows.count()
 

@@ -160,12 +160,12 @@ def test_who_may_not_is_told_so(live: LiveSite, project: Project) -> None:
 
 def test_other_spellings_are_read_and_a_source_is_looked_at(project: Project) -> None:
     project.import_data(
-        [{"id": f"i{n}", "text": str(n)} for n in range(3)], id_column="id", text_column="text"
+        [{"id": f"i{n}", "text": str(n)} for n in range(20)], id_column="id", text_column="text"
     ).wait(timeout=300)
     source = project.sources.add("mine", params={"model": "mine"}, cost_per_label="1")
-    answers = [{"external_id": f"i{n}", "label": "JA", "confidence": 0.5} for n in range(3)]
+    answers = [{"external_id": f"i{n}", "label": "JA", "confidence": 0.5} for n in range(20)]
     assert source.mend(capitals=True, labels={"ja": "yes"})["labels"] == {"ja": "yes"}
     source.upload_predictions(answers).wait(timeout=300)
     health = source.health()
-    assert health["usability"]["usable"] == 3
-    assert {one["label"]: one["count"] for one in health["classes"]} == {"yes": 3, "no": 0}
+    assert health["usability"]["usable"] == 20
+    assert {one["label"]: one["count"] for one in health["classes"]} == {"yes": 20, "no": 0}

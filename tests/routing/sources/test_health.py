@@ -76,11 +76,11 @@ def test_programs_are_told_the_same(odd: tuple[Source, Client]) -> None:
 
 def test_confidences_are_counted_by_twentieths_and_labels_that_none_gives_are_named() -> None:
     project, [source] = source_of(0)
-    for sure in ("0", "0.05", "0.07", "1", "0.999", "0.5", "2"):
+    for sure in ("0", "0.05", "0.07", "1", "0.999", "0.5", "2") * 3:
         make_items(project, 1, data={"guess": "cat", "sure": sure})
     health = looked_at(source)
-    assert {one.low: one.count for one in health.bins if one.count} == {0: 1, 0.05: 2, 0.5: 1, 0.95: 2}
-    assert health.classes == (("cat", 7), ("dog", 0))
+    assert {one.low: one.count for one in health.bins if one.count} == {0: 3, 0.05: 6, 0.5: 3, 0.95: 6}
+    assert health.classes == (("cat", 21), ("dog", 0))
 
 
 def second(project: Project, column: str) -> Source:
@@ -96,12 +96,12 @@ def second(project: Project, column: str) -> Source:
 
 def test_two_sources_agree_where_both_have_a_usable_answer() -> None:
     project, [source] = source_of(0)
-    for other in ("cat", "cat", "dog", "bird", ""):
+    for other in ("cat", "cat", "dog", "bird", "") * 4:
         make_items(project, 1, data={"guess": "cat", "sure": "0.5", "slow": other})
     slow = second(project, "slow")
     [there], [back] = looked_at(source).agreements, looked_at(slow).agreements
-    assert (there.source, there.both, there.same) == ("slow", 3, 2)
-    assert (back.source, back.both, back.same) == ("fast", 3, 2)
+    assert (there.source, there.both, there.same) == ("slow", 12, 8)
+    assert (back.source, back.both, back.same) == ("fast", 12, 8)
 
 
 @pytest.mark.parametrize("values", [1, 9])
@@ -126,6 +126,12 @@ class TestBlind:
         page = page_of(client, "source_health", project.slug, source.pk)
         assert "Shipping" not in page
         assert "is not shown now" in page
+
+    def test_of_a_handful_nothing_is_counted_that_would_tell_what_they_are(self) -> None:
+        project, [source] = source_of(19)
+        assert (looked_at(source).shown, looked_at(source).classes) == (False, ())
+        make_items(project, 1, data={"guess": "cat", "sure": "0.5"})
+        assert looked_at(source).classes == (("cat", 20), ("dog", 0))
 
     def test_items_are_named_once_model_output_may_be_seen(self) -> None:
         world = make_world(60)

@@ -13,13 +13,17 @@ from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.models import AuditEvent
 from annotation.projects.lifecycle import duplicate_project
+from routing.delivery.about_data import about_data
 from routing.models import MendVersion, Prediction, Source
 from routing.runs import start
+from routing.runs.measure import start_measurement
+from routing.runs.measurements import measured_for
 from routing.sources.backend_for import backend_for, fingerprint_of
 from routing.sources.manage import save_source
 from routing.sources.mend import save_mends
 from routing.sources.mends import MendingReader, Mends, every_fingerprint, reader_for
 from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture
 from tests.routing.runs.test_script_commands import ended, run
 from tests.routing.sources.test_health import looked_at
@@ -179,7 +183,7 @@ def test_what_a_run_stores_is_the_label_that_was_meant(source: Source) -> None:
 
 def test_probabilities_and_samples_by_those_spellings_give_the_score() -> None:
     project = make_project(choices=["billing", "delivery"])
-    make_items(project, 1, data={"guess": "Shipping", "p": json.dumps({"Shipping": 0.75, "BILLING": 0.25})})
+    make_items(project, 20, data={"guess": "Shipping", "p": json.dumps({"Shipping": 0.75, "BILLING": 0.25})})
     params = {"label_column": "guess", "probabilities_column": "p"}
     source = save_source(
         project=project,
@@ -192,8 +196,29 @@ def test_probabilities_and_samples_by_those_spellings_give_the_score() -> None:
     assert looked_at(source).usable.usable == 0
     mend(source, capitals=True, labels={"Shipping": "delivery"})
     health = looked_at(source)
-    assert health.usable.usable == 1
+    assert health.usable.usable == 20
     assert [one.low for one in health.bins if one.count] == [0.75]
+
+
+def test_what_was_measured_before_counts_no_more() -> None:
+    world = make_world(60)
+    sources = list(world.project.sources.order_by("position"))
+    start_measurement(project=world.project, user=world.manager, target="dataset", size=20)
+    world.do("measure")
+    assert measured_for(world.project, target="dataset", sources=sources).usable is not None
+    mend(sources[0], capitals=True)
+    assert "how its answers are read" in measured_for(world.project, target="dataset", sources=sources).stale
+
+
+def test_the_card_of_a_delivery_says_how_answers_were_read() -> None:
+    world = make_world(60)
+    first = world.project.sources.get(position=1)
+    save_mends(source=first, user=world.manager, capitals=True, labels={"kitten": "cat"})
+    run = world.analysed(m=40)
+    card = "".join(about_data(run, by_source={}, blanks=0))
+    assert "`Model 1` (read whatever its capitals, `kitten` as `cat`), `Model 2`" in card
+    save_mends(source=first, user=world.manager)  # of a later run
+    assert "".join(about_data(run, by_source={}, blanks=0)) == card
 
 
 def test_a_copy_of_the_project_reads_them_so_too(source: Source) -> None:

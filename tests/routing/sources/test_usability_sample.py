@@ -125,6 +125,14 @@ class TestOfARun:
     def test_it_says_where_the_answers_are_from_also_where_all_can_be_used(self, source: Source) -> None:
         assert "all 60 answers in its newest run can be used." in usability_in_words(usability_of(source))
 
+    def test_no_item_is_read_for_the_order_of_answers(self, source: Source) -> None:
+        """Or all of a million answers would be sorted for each stretch of them."""
+        with CaptureQueriesContext(connection) as queries:
+            usability_of(source)
+        read = [query["sql"] for query in queries if 'FROM "routing_prediction"' in query["sql"]]
+        assert read
+        assert not any('JOIN "annotation_item"' in statement for statement in read)
+
     def test_of_many_it_says_so_and_looks_at_stretches_of_all(self, monkeypatch: Any) -> None:
         world = make_world(60)
         say(world.project.items.order_by("-position")[:6], model1="bird")

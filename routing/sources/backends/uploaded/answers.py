@@ -51,7 +51,10 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
     label, reason = line["label"], _text(line, "reason")
     if label is not None and reader(label)[0] is None:
         no_label, unreadable = (
-            gettext_noop("It is no label of the project."),
+            gettext_noop(
+                "It is no label of the project. If it means one, say which on the page “Answers” of the "
+                "source, and send it again."
+            ),
             gettext_noop("It cannot be read."),
         )
         raise fault(no_label if reader.kind.has_choices else unreadable, where="label")

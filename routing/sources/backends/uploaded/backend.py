@@ -124,7 +124,7 @@ class Uploaded(Backend):
         if self.sent_under is None:
             return None
         if not self._first <= item <= self._last:
-            rows = SentAnswer.objects.filter(revision=self.sent_under, item__gte=item).order_by("item")
+            rows = SentAnswer.objects.filter(revision=self.sent_under, item__gte=item).order_by("item_id")
             self._page = dict(rows.values_list("item_id", "answer")[:PAGE])
             self._first = item
             # Behind the last row that was found there is nothing: a page that is not full holds all.
