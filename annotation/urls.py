@@ -13,7 +13,7 @@ from annotation.people import (
     members_views as members,
     tokens_views as tokens,
 )
-from annotation.projects import connections_views as connections, jobs_views as jobs, views as projects
+from annotation.projects import connections_views as connections, go, jobs_views as jobs, views as projects
 from annotation.review import views as review
 
 urlpatterns = [
@@ -31,6 +31,7 @@ urlpatterns = [
         invitations.invitation_decline,
         name="invitation_decline",
     ),
+    path("go/", go.go, name="go"),
     path("healthz", accounts.health, name="health"),
     path("projects/new/", projects.project_new, name="project_new"),
     path("projects/<slug:slug>/settings/", projects.project_settings, name="project_settings"),

@@ -10,6 +10,8 @@ from django.utils.translation import gettext as _
 from django.views import defaults
 
 from annotation.common.api.problems import PROBLEM, problem
+from annotation.models import User
+from annotation.permissions import access_to
 
 # Below these, programs ask: they are told problems, and nothing on the way keeps what they are told.
 PREFIXES = ("/api/", "/label-studio/", "/metrics")
@@ -36,8 +38,24 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not asks_a_program(request):
+        _in_its_project(request)
         return defaults.page_not_found(request, exception)
     return _told(404, _("There is nothing here, or nothing that you may see."))
+
+
+def _in_its_project(request: HttpRequest) -> None:
+    """Show a wrong address below a project within the project, to its members; to all others it says no more
+    than any wrong address.
+    """
+    parts = request.path_info.split("/")
+    user = getattr(request, "user", None)
+    if (
+        parts[1:2] == ["projects"]
+        and len(parts) > 3
+        and isinstance(user, User)
+        and not hasattr(request, "access")
+    ):
+        request.access = access_to(user, parts[2])  # type: ignore[attr-defined]
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

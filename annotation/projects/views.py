@@ -1,6 +1,7 @@
 """The list of projects, a new one, its settings, what was done in it, and its end."""
 
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
@@ -18,6 +19,7 @@ from annotation.models import Membership
 from annotation.people.invitations_views import invitations_shown
 from annotation.people.own_passwords import has_to_choose
 from annotation.ports import task_type_lacks
+from annotation.projects.audit_words import SUBJECTS, action_in_words, target_in_words
 from annotation.projects.forms import ChoiceFormSet, NewProjectForm, SettingsForm
 from annotation.projects.label_studio_config import config_of
 from annotation.projects.lifecycle import (
@@ -32,6 +34,7 @@ from annotation.task_types import TASK_TYPES
 
 PER_PAGE = 20
 EVENTS_PER_PAGE = 50
+MOST_PEOPLE = 200
 
 
 @signed_in("GET")
@@ -144,15 +147,34 @@ def project_settings(request: ProjectRequest) -> HttpResponseBase:
 
 @needs("audit.view", "GET")
 def audit(request: ProjectRequest) -> HttpResponseBase:
-    """Pages by id, so that new events push nothing to another page."""
-    events = request.access.project.audit_events.select_related("actor").order_by("-id")
+    """Pages by id, so that new events push nothing to another page. `by` is a person, `about` a subject."""
+    project = request.access.project
+    events = project.audit_events.select_related("actor").order_by("-id")
+    by, about = request.GET.get("by", "").replace("\0", ""), request.GET.get("about", "")
+    if by:
+        events = events.filter(actor__username=by)
+    if about in SUBJECTS:
+        # Each subject's actions begin with its name: "item" with "items.changed", too.
+        events = events.filter(action__startswith=about)
     if before := request.GET.get("before"):
         events = events.filter(pk__lt=whole_number(before))
     rows = list(events[: EVENTS_PER_PAGE + 1])
     older = rows[EVENTS_PER_PAGE - 1].pk if len(rows) > EVENTS_PER_PAGE else None
-    return render(
-        request, "annotation/projects/audit.html", {"events": rows[:EVENTS_PER_PAGE], "older": older}
-    )
+    members = project.memberships.order_by("user__username")
+    kept = urlencode({name: value for name, value in (("by", by), ("about", about)) if value})
+    context = {
+        "events": [
+            (event, action_in_words(event.action), target_in_words(event.target))
+            for event in rows[:EVENTS_PER_PAGE]
+        ],
+        "older": f"?{kept}&before={older}" if kept else f"?before={older}",
+        "has_older": older is not None,
+        "people": members.values_list("user__username", flat=True)[:MOST_PEOPLE],
+        "subjects": SUBJECTS.items(),
+        "by": by,
+        "about": about,
+    }
+    return render(request, "annotation/projects/audit.html", context)
 
 
 # --- Archiving, duplicating, deleting -----------------------------------------------------------------------

@@ -21,6 +21,12 @@ register = template.Library()
 
 
 @register.filter
+def wrong_fields(form: Any) -> list[Any]:
+    """Fields of a form that have errors, in its order; those that nobody sees apart."""
+    return [field for field in form if field.errors and not field.is_hidden and field.id_for_label]
+
+
+@register.filter
 def percent(share: Any, digits: int = 1) -> str:
     """A share in [0, 1] (or below 0, for a loss) in percent: 0.05 -> "5 %"; None -> a dash."""
     if share is None or share == "":

@@ -32,6 +32,7 @@ def test_the_page_where_one_label_is_chosen(context: BrowserContext, page: Page)
         - banner:
           - link "HyPAC"
           - link "Animals"
+          - link "Go to"
           - button "Log out"
           - navigation "Project":
             - list:

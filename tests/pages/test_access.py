@@ -255,6 +255,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "account": {"GET", "POST"},
     "mail_ask": {"POST"},
     "mail_confirm": {"GET", "POST"},
+    "go": {"GET"},
     "password": {"GET", "POST"},
     "tokens": {"GET", "POST"},
     "token_revoke": {"POST"},
