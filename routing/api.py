@@ -3,6 +3,7 @@
 `urlpatterns` is included by hypac_site.urls.
 """
 
+from routing.by_people import api as by_people
 from routing.delivery import api as deliveries
 from routing.items import api as items
 from routing.overview import api as overview
@@ -26,6 +27,7 @@ urlpatterns = [
     *health.urlpatterns,
     *plans.urlpatterns,
     *runs.urlpatterns,
+    *by_people.urlpatterns,
     *experts.urlpatterns,
     *commitments.urlpatterns,
     *deliveries.urlpatterns,

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_noop
 
 from annotation.jobs import jobs
 from annotation.models import Job
+from routing.by_people.start import KIND as GIVE, give_to_people
 from routing.delivery.deliver import deliver_run
 from routing.delivery.exports import KIND as EXPORT, run_export
 from routing.items.changes import CHANGE_KIND as CHANGE, UNDO, run_change, run_undo
@@ -67,6 +68,7 @@ def register() -> None:
     jobs.register(TAKE_IN, take_in_items, title=gettext_noop("Taking in new items"), **models)
     jobs.register(DRAW_FINAL, draw_sample, title=gettext_noop("Drawing the final audit"))
     jobs.register(ANALYSE_FINAL, analyse_sample, title=gettext_noop("Analysing the final audit"))
+    jobs.register(GIVE, give_to_people, title=gettext_noop("Giving items to people"))
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))
     jobs.register("deliver_run", deliver_run, title=gettext_noop("The delivery"))
     jobs.register(EXPORT, run_export, title=gettext_noop("Sending a delivery to a store"))

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from routing.by_people import views as by_people
 from routing.delivery import views as deliveries
 from routing.items import views as items
 from routing.overview import views as overview
@@ -55,6 +56,7 @@ urlpatterns = [
     path("projects/<slug:slug>/prices/<row:price_id>/delete/", sources.price_delete, name="price_delete"),
     path("projects/<slug:slug>/plan/", plan.plan, name="plan"),
     path("projects/<slug:slug>/plan/outlook/", plan.plan_outlook, name="plan_outlook"),
+    path("projects/<slug:slug>/people-run/", by_people.people_run, name="people_run"),
     path("projects/<slug:slug>/runs/", runs.runs, name="runs"),
     path("projects/<slug:slug>/runs/<row:number>/", runs.run, name="run"),
     path("projects/<slug:slug>/runs/<row:number>/analyse/", runs.run_analyse, name="run_analyse"),

@@ -51,24 +51,53 @@ class OptionBody(serializers.Serializer[Any]):
     parameters = map_of(serializers.CharField())
 
 
+class PeopleAgreementBody(serializers.Serializer[Any]):
+    """On which share of the items of a run by people two of them differ, from those that were put to several;
+    null where nothing is known.
+    """
+
+    asked = serializers.IntegerField(help_text="Items of the run.")
+    items = serializers.IntegerField(help_text="Of these, those that were put to several people.")
+    differ = serializers.IntegerField(help_text="Of these, those on which two of them differ.")
+    unknown = serializers.IntegerField(
+        help_text="Without two answers: the range holds whatever they would have been."
+    )
+    estimate = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True, help_text="Exact, with 95 % confidence, as `high`.")
+    high = serializers.FloatField(allow_null=True)
+
+
+class ChosenBody(serializers.Serializer[Any]):
+    """Which items a run by people asks about."""
+
+    filters = serializers.DictField(child=serializers.CharField(), help_text="Empty: all items.")
+    found = serializers.IntegerField(help_text="Items without a label that these found.")
+    sample = serializers.IntegerField(allow_null=True, help_text="So many of them, at random; null: all.")
+    last = serializers.IntegerField(help_text="`position` of the last item that was there.")
+
+
 class RunBody(serializers.Serializer[Any]):
     """The plan of a run, and how far it is."""
 
     number = serializers.IntegerField()
     state = serializers.ChoiceField(choices=Run.State.choices)
-    epsilon = decimal_number()
-    alpha = decimal_number()
+    by_people = serializers.BooleanField(
+        help_text="People label all its items, without any model: it has no plan and certifies nothing."
+    )
+    chosen = ChosenBody(allow_null=True, help_text="Of a run by people.")
+    epsilon = decimal_number(allow_null=True, help_text="Null of a run by people, as `alpha`.")
+    alpha = decimal_number(allow_null=True)
     target = serializers.ChoiceField(choices=Run.Target.choices)
     m = serializers.IntegerField()
     p = decimal_number()
     p_column = serializers.CharField(allow_blank=True)
     p_min = decimal_number(allow_null=True)
-    bound = serializers.CharField()
-    rule = serializers.CharField()
+    bound = serializers.CharField(allow_blank=True)
+    rule = serializers.CharField(allow_blank=True)
     split_share = decimal_number()
-    loss = serializers.CharField()
+    loss = serializers.CharField(allow_blank=True)
     loss_params = map_of(serializers.JSONField())
-    score = serializers.CharField()
+    score = serializers.CharField(allow_blank=True)
     score_params = map_of(serializers.JSONField())
     human_cost = decimal_number()
     overlap = serializers.IntegerField()
@@ -283,6 +312,9 @@ class RunDetails(RunBody):
         help_text="Whether the run waits for what its draw is to come from (`draw/`)."
     )
     invalid_reasons = serializers.ListField(child=serializers.CharField())
+    people_agreement = PeopleAgreementBody(
+        required=False, help_text="Of a run by people, from its labels as they are now."
+    )
     certificate = CertificateBody(required=False)
     labels_by_source = LabelsBySource(many=True, required=False)
     blanks = serializers.IntegerField(required=False)

@@ -21,7 +21,7 @@ Rows = list[tuple[str, str, str]]
 
 def about_data(run: Run, *, by_source: Mapping[str, int], blanks: int) -> list[str]:
     """Lines of Markdown. `by_source`: labels of this delivery by source; `blanks`: rows without one."""
-    document = json.loads(run.certificate.document)
+    document = None if run.by_people else json.loads(run.certificate.document)
     lines = ["## About this data set", ""]
     lines += ["What the run knows, and what it cannot know and somebody has to state.", ""]
     for title, rows in (
@@ -38,11 +38,11 @@ def about_data(run: Run, *, by_source: Mapping[str, int], blanks: int) -> list[s
 HF, AI_ACT = "HF", "AI Act 10"
 
 
-def _annotation(run: Run, document: Document, by_source: Mapping[str, int]) -> Rows:
+def _annotation(run: Run, document: Document | None, by_source: Mapping[str, int]) -> Rows:
     project = run.project
     with override("en"):  # the same bytes, whoever asks for them
         title = str(TASK_TYPES[project.task_type].title)
-    models = ", ".join(_model(run, row.source) for row in run.run_sources.order_by("position"))
+    models = ", ".join(_model(run, row.source) for row in run.run_sources.order_by("position")) or "None."
     return [
         ("Task", f"{title}{_choices(run)}", f"{HF}: task; {AI_ACT}(2)(a)"),
         ("Instructions", _instructions(run), f"{HF}: annotation process"),
@@ -92,17 +92,24 @@ def _who(run: Run, by_source: Mapping[str, int]) -> str:
     return " ".join(said)
 
 
-def _how(run: Run, document: Document) -> Iterator[str]:
-    draw, plan = document["draw"], document["plan"]
-    yield (
-        f"{draw['rows']} of {plan['pool_size']} items were drawn at random, and people were asked about "
-        f"{draw['asked']} of them without seeing any answer of a model."
-    )
+def _how(run: Run, document: Document | None) -> Iterator[str]:
+    if document is None:
+        yield f"People were asked about {run.pool_size} items; no model labelled any of them."
+    else:
+        draw, plan = document["draw"], document["plan"]
+        yield (
+            f"{draw['rows']} of {plan['pool_size']} items were drawn at random, and people were asked about "
+            f"{draw['asked']} of them without seeing any answer of a model."
+        )
     if run.reference == Run.Reference.SETTLED:
         yield "Two people labelled each, and a third where they differed."
     elif run.overlap > 1:
         yield f"Up to {run.overlap} people labelled an item."
-    yield "Thresholds on the models' uncertainty were certified from these labels; people labelled the rest."
+    if document is not None:
+        yield (
+            "Thresholds on the models' uncertainty were certified from these labels; people "
+            "labelled the rest."
+        )
 
 
 def _when(run: Run) -> str:
@@ -110,19 +117,19 @@ def _when(run: Run) -> str:
     return " to ".join(dict.fromkeys(moment.date().isoformat() for moment in moments if moment))
 
 
-def _quality(document: Document, blanks: int) -> Rows:
-    result, plan = document["result"], document["plan"]
-    errors = (
-        f"At most {plan['epsilon']} of the labels, as the sentence above says, with what it leaves open."
-        if result["certified"]
-        else "Nothing is certified of how many labels are wrong."
-    )
+def _quality(document: Document | None, blanks: int) -> Rows:
+    errors = "Nothing is certified of how many labels are wrong."
+    if document is not None and document["result"]["certified"]:
+        most = document["plan"]["epsilon"]
+        errors = f"At most {most} of the labels, as the sentence above says, with what it leaves open."
     return [
         ("Errors", errors, f"{AI_ACT}(3)"),
         ("Completeness", f"{blanks} rows have no label; the list above says why.", f"{AI_ACT}(2)(h), (3)"),
         (
             "Share of errors of one kind of label, or of a group of items",
-            "Not certified: the promise is about all items together.",
+            "Not certified: the promise is about all items together."
+            if document is not None
+            else "Not certified.",
             f"{HF}: bias, risks and limitations; {AI_ACT}(2)(f)",
         ),
         ("Representativeness of the items", BLANK, f"{AI_ACT}(3), (4)"),

@@ -18,6 +18,7 @@ from annotation.errors import InputError
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.labelling.serializers import MAX_ID
 from annotation.models import Connection, User
+from routing.common.api_bodies import PeopleAgreementBody
 from routing.delivery.deliver import deliver
 from routing.delivery.downloads import archive_response, file_response
 from routing.delivery.exports import export_delivery
@@ -89,7 +90,13 @@ class DeliveryBody(serializers.Serializer[Any]):
     sentence = serializers.CharField(
         help_text="The certificate's, with `part` before it; the same where `broken_by` broke it."
     )
-    certificate = serializers.CharField(help_text="Its id: the SHA-256 of certificate.json.")
+    certificate = serializers.CharField(
+        allow_blank=True,
+        help_text="Its id: the SHA-256 of certificate.json. Empty of a run by people: nothing is certified.",
+    )
+    two_people = PeopleAgreementBody(
+        allow_null=True, help_text="Of a run by people how far two of them differ, as it was then."
+    )
     broken_by = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
     files = FileBody(many=True)
@@ -198,9 +205,10 @@ def _content(request: Request, report: DeliveryReport) -> dict[str, Any]:
         "partial": report.partial,
         # Programs read these alone: of a part they must not claim what holds of the whole, nor of any what
         # holds no longer.
-        "certified": delivery.run.certificate.holds and not report.part,
+        "certified": report.certified and not report.broken_by and not report.part,
         "sentence": f"{report.part} {report.sentence}".strip(),
         "certificate": report.certificate_id,
+        "two_people": delivery.two_people,
         "broken_by": report.broken_by,
         "created_at": delivery.created_at,
         "files": [

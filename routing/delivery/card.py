@@ -79,13 +79,13 @@ def card(
     """
     document = json.loads(run.certificate.document)
     result = document["result"]
-    lines = [f"# {_code(run.project.name)}, run {run.number}", ""]
+    lines = [f"# {code_span(run.project.name)}, run {run.number}", ""]
     if run.invalid_reasons:
         lines += ["**This run is marked invalid; its certificate no longer holds:**", ""]
-        lines += [*(f"- {_code(reason['words'])}" for reason in run.invalid_reasons), ""]
+        lines += [*(f"- {code_span(reason['words'])}" for reason in run.invalid_reasons), ""]
     part = since is not None or bool(filters)
     if part:
-        lines += _part(run, counts, since, filters or {})
+        lines += part_of_card(run, counts, since, filters or {})
     # Rows that wait need not be in a part.
     waits = counts.by_reason["it waits for a person"] or counts.by_reason["it waits for the expert"]
     if waits or (part and run.state != Run.State.COMPLETE):
@@ -108,9 +108,9 @@ def card(
         *_committed(run),
         f"- Rows: {counts.rows}",
         f"- Without a label: {counts.blanks}",
-        *(f"  - {_code(reason)}: {number}" for reason, number in sorted(counts.by_reason.items())),
+        *(f"  - {code_span(reason)}: {number}" for reason, number in sorted(counts.by_reason.items())),
         "- Labels by source:",
-        *(f"  - {_code(source)}: {number}" for source, number in sorted(counts.by_source.items())),
+        *(f"  - {code_span(source)}: {number}" for source, number in sorted(counts.by_source.items())),
         *(
             [f"- Came with their items, of these, and are covered by no certificate: {counts.imported}"]
             if counts.imported
@@ -122,7 +122,7 @@ def card(
             else []
         ),
         "",
-        *_limits(writers),
+        *limits_in_card(writers),
         "All rows are as they were at one moment, whatever people did while the files were written.",
         "",
         "To recompute the certificate, in a checkout of HyPAC: "
@@ -155,7 +155,7 @@ def _final_audit(run: Run) -> list[str]:
         return [] if run.final_sample is None else [planned, ""]
     with override("en"):  # the same bytes, whoever asks for them
         broken = found.broken_by
-    void = f" **It is no longer valid: {' '.join(map(_code, broken))}**" if broken else ""
+    void = f" **It is no longer valid: {' '.join(map(code_span, broken))}**" if broken else ""
     return [f"Final audit: {found.sentence}{void}", "", f"- Certificate of the final audit: {found.sha256}"]
 
 
@@ -209,8 +209,8 @@ def _by_annotator(rows: Sequence[PeopleRow]) -> list[str]:
         "The same by annotator, by the names of the certificate. " + rank_nobody(),
         "",
         *(
-            f"- {_code(row.name)}: differs on {row.differ} of {row.asked} asked items, on {_share(row)} of "
-            f"all of theirs; a second look finds {row.caught}, the dearest model shares {row.shared}"
+            f"- {code_span(row.name)}: differs on {row.differ} of {row.asked} asked items, on {_share(row)} "
+            f"of all of theirs; a second look finds {row.caught}, the dearest model shares {row.shared}"
             for row in rows
         ),
         "",
@@ -222,7 +222,7 @@ def _share(row: PeopleRow) -> str:
     return between if row.estimate is None else f"{percent(row.estimate)} ({between})"
 
 
-def _part(run: Run, counts: Counts, since: Delivery | None, filters: Mapping[str, str]) -> list[str]:
+def part_of_card(run: Run, counts: Counts, since: Delivery | None, filters: Mapping[str, str]) -> list[str]:
     with override("en"):  # the same bytes, whoever asks for them
         lines = [f"**{part_words(run, rows=counts.rows, items=counts.items)}**", ""]
     if since is not None:
@@ -243,16 +243,16 @@ def _part(run: Run, counts: Counts, since: Delivery | None, filters: Mapping[str
         lines += [
             "It holds the items that these filters found:",
             "",
-            *(f"- {_code(text)}" for text in chosen),
+            *(f"- {code_span(text)}" for text in chosen),
             "",
         ]
     return lines
 
 
 def part_words(run: Run, *, rows: int, items: int) -> str:
-    """What to know of a delivery that is a part of all items. `run` has its certificate."""
+    """What to know of a delivery that is a part of all items. `run` has its certificate, if any."""
     share = _("A part: %(rows)s of %(items)s items.") % {"rows": f"{rows:,}", "items": f"{items:,}"}
-    if not run.certificate.certified:
+    if run.by_people or not run.certificate.certified:
         return share
     promise = _(
         "What is certified is about all %(pool)s items of the run together, not about this part: of the "
@@ -267,7 +267,7 @@ def part_words(run: Run, *, rows: int, items: int) -> str:
     return f"{share} {promise}"
 
 
-def _limits(writers: Sequence[Writer]) -> list[str]:
+def limits_in_card(writers: Sequence[Writer]) -> list[str]:
     """Of each format what it cannot carry; those that share their sentences stand together."""
     together: dict[tuple[str, ...], list[str]] = {}
     with override("en"):  # the same bytes, whoever asks for them
@@ -290,6 +290,6 @@ def _counted(writer: Writer, kind: str) -> str:
     return f" Here: {f'{count:,} of them' if count else 'none'}."
 
 
-def _code(text: str) -> str:
+def code_span(text: str) -> str:
     """A code span whose content cannot end it."""
     return "`" + " ".join(text.replace("`", "'").split()) + "`"

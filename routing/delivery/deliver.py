@@ -26,11 +26,13 @@ from routing.delivery.card import Counts, card
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.formats.base import File, Files
 from routing.delivery.parts import Part, checked_part, part_of, selecting
+from routing.delivery.people_card import people_card
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run
 from routing.runs.committed import answered_later, committed_files
 from routing.runs.events import delivery_made
 from routing.runs.expert.final import final_certificate_of
+from routing.runs.people_agreement import people_agreement
 
 IN_MEMORY = 8 * 1024**2
 MANIFEST = "manifest.json"
@@ -110,6 +112,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
             since=part.since,
             filters=dict(part.filters),
             given=_named(run, File("given", made.given, MODEL_OUTPUT), given),
+            two_people=made.agreement,
             created_by=context.job.created_by,
         )
         DeliveryFile.objects.bulk_create(
@@ -148,13 +151,14 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
 @dataclass(frozen=True)
 class _Made:
     """`given` is what a later delivery is compared with; `counted`: of each format how many cells its counted
-    limits concern.
+    limits concern; `agreement`: of a run by people how far they agree (`people_agreement`).
     """
 
     counts: Counts
     files: list[File]
     given: IO[bytes]
     counted: dict[str, dict[str, int]]
+    agreement: dict[str, Any] | None
 
 
 def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made:
@@ -181,15 +185,18 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
     counts.gone = picked.gone
     for writer in writers:
         writer.close()
-    said = card(then, counts, writers, since=part.since, filters=part.filters)
+    agreement = people_agreement(then) if then.by_people else None
+    if agreement is None:
+        said = card(then, counts, writers, since=part.since, filters=part.filters)
+    else:
+        said = people_card(then, counts, writers, agreement, since=part.since, filters=part.filters)
     cards = {name: header + said for writer in writers for name, header in writer.headers.items()}
     return _Made(
         counts,
         [
             *files.made,
             *(_small(name, text, "text/markdown") for name, text in cards.items()),
-            _small("certificate.json", then.certificate.document, "application/json"),
-            _small("draw.jsonl", then.certificate.draw_lines, NDJSON),
+            *([] if then.by_people else _certified(then)),
             *(
                 [_small("final_audit.json", final.document, "application/json")]
                 if (final := final_certificate_of(then))
@@ -199,7 +206,15 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
         ],
         given,
         {name: writer.counts for name, writer in zip(formats, writers, strict=True)},
+        agreement,
     )
+
+
+def _certified(run: Run) -> list[File]:
+    return [
+        _small("certificate.json", run.certificate.document, "application/json"),
+        _small("draw.jsonl", run.certificate.draw_lines, NDJSON),
+    ]
 
 
 def _committed(context: JobContext, run: Run) -> list[tuple[File, Content]]:

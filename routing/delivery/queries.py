@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import override
 
 from annotation.models import Job, Project
 from routing.core_language import stored_in_words
 from routing.delivery.card import part_words
 from routing.delivery.formats import FORMATS
 from routing.models import Delivery, DeliveryFile, Run
+from routing.runs.people_agreement import NOTHING_KNOWN, agreement_in_words, nothing_certified
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,14 @@ def delivery_reports(project: Project, deliveries: Iterable[Delivery]) -> list[D
 
 def _report(delivery: Delivery, result: dict[str, object]) -> DeliveryReport:
     run = delivery.run
-    sentence = str(json.loads(run.certificate.document)["result"]["sentence"])
+    certified, sentence, in_words, certificate_id = _promise(delivery)
     return DeliveryReport(
         delivery=delivery,
         files=list(delivery.files.all()),
-        certified=run.certificate.certified,
+        certified=certified,
         sentence=sentence,
-        sentence_in_words=stored_in_words(run.certificate.messages.get("sentence", []), sentence),
-        certificate_id=run.certificate.sha256,
+        sentence_in_words=in_words,
+        certificate_id=certificate_id,
         broken_by=run.broken_by,
         reasons=_counted(result.get("by_reason")),
         sources=_counted(result.get("by_source")),
@@ -115,6 +117,25 @@ def _report(delivery: Delivery, result: dict[str, object]) -> DeliveryReport:
         limits=_limits(result.get("formats")),
         part=part_words(run, rows=delivery.rows, items=delivery.items or 0) if delivery.is_part else "",
     )
+
+
+def _promise(delivery: Delivery) -> tuple[bool, str, str, str]:
+    """Whether something is certified, the sentence, the same in the language of the reader, and the id of the
+    certificate, "" where people alone labelled: then the sentence says how far they agree.
+    """
+    run = delivery.run
+    if run.by_people:
+        with override("en"):
+            sentence = _said_of_people(delivery)
+        return False, sentence, _said_of_people(delivery), ""
+    certificate = run.certificate
+    sentence = str(json.loads(certificate.document)["result"]["sentence"])
+    in_words = stored_in_words(certificate.messages.get("sentence", []), sentence)
+    return certificate.certified, sentence, in_words, certificate.sha256
+
+
+def _said_of_people(delivery: Delivery) -> str:
+    return " ".join([nothing_certified(), *agreement_in_words(delivery.two_people or NOTHING_KNOWN)])
 
 
 def _limits(counted: object) -> list[FormatLimits]:

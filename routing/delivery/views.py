@@ -1,5 +1,6 @@
 """Files of labelled data."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -26,6 +27,8 @@ from routing.items.filters import FILTERS
 from routing.models import Delivery, DeliveryFile, Run
 from routing.visibility import view_permission
 
+MOST_RUNS = 10
+"""So many runs, the newest ones, can be chosen on the page; the API knows all."""
 MOST_BASES = 50
 """Of so many deliveries one can be chosen on the page; the API knows all."""
 
@@ -42,12 +45,17 @@ BESIDE = {
 }
 """The files of a delivery whatever its formats, and what people are told of each."""
 
+OF_ANY_RUN = ("manifest.json", "README.md")
+"""Of these the ones that a run without any model has, too."""
+
 
 @needs("deliveries.view", "GET")
 def deliveries(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
     job = project.jobs.filter(kind=DELIVER).order_by("-id").first()
-    deliverable = project.runs.filter(state__in=ROUTED).order_by("-number").first()
+    routed = list(project.runs.filter(state__in=ROUTED).order_by("-number")[:MOST_RUNS])
+    asked = _number(request.GET.get("run", ""))
+    deliverable = next((run for run in routed if run.number == asked), next(iter(routed), None))
     job_unfinished = job is not None and job.state in UNFINISHED
     can_deliver = deliverable is not None and request.access.allows("deliveries.make") and not job_unfinished
     found = Paginator(deliveries_of(project).order_by("-id"), limits.RUNS_LISTED)
@@ -60,11 +68,12 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
             "reports": delivery_reports(project, page),
             "can_deliver": can_deliver,
             # The form says of each format what it is: then the others are left to be told of.
-            "file_words": BESIDE if can_deliver else file_words(),
+            "file_words": _beside(deliverable) if can_deliver else file_words(),
             "formats": _formats(job),
             "limits": format_limits(),
             "connections": project.connections.order_by("name"),
             "deliverable": deliverable,
+            "routed": routed,
             "bases": bases_of(deliverable)[:MOST_BASES] if deliverable else [],
             "filters": _filters(request, deliverable) if deliverable else [],
             "job": job,
@@ -72,6 +81,11 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
             "progress": job_progress(job) if job is not None else None,
         },
     )
+
+
+def _beside(run: Run | None) -> dict[str, Any]:
+    by_people = run is not None and run.by_people
+    return {name: words for name, words in BESIDE.items() if not by_people or name in OF_ANY_RUN}
 
 
 def file_words() -> dict[str, Any]:
@@ -88,7 +102,9 @@ def _formats(job: Job | None) -> list[tuple[str, str, str, bool]]:
 def _filters(request: ProjectRequest, run: Run) -> list[dict[str, Any]]:
     """The fields of those that can be used for a delivery of this run now."""
     permission = view_permission(request.access.project, request.access, run=run.number)
-    if permission.run != run:
+    if run.by_people:
+        permission = replace(permission, run=None, run_sources=())
+    elif permission.run != run:
         return []
     return list(table_query.fields(table_query.TableRequest({}), table_query.options(permission), permission))
 

@@ -34,7 +34,7 @@ class DeliveryContext:
     open_calibration: Q
     runs_of_batches: Mapping[int, int]
     of_experts: Set[int]
-    certificate_id: str
+    certificate_id: str | None
     imported: Set[int] = frozenset()
 
     @classmethod
@@ -48,7 +48,7 @@ class DeliveryContext:
             open_calibration=in_open_calibration(run.project, "pk"),
             runs_of_batches={batch: other.number for other in runs for batch in other.own_batches},
             of_experts=frozenset(batch for other in runs for batch in other.expert_batches),
-            certificate_id=run.certificate.sha256,
+            certificate_id=None if run.by_people else run.certificate.sha256,
             imported=frozenset(imported_batches(run.project)),
         )
 
@@ -160,6 +160,9 @@ def _outside(columns: Columns, run: Run, items: Sequence[tuple[int, int]]) -> No
     among = of_items("pk", [pk for _, pk in items])
     later = set(Item.objects.filter(among, created_at__gt=run.created_at).values_list("pk", flat=True))
     for place, pk in items:
+        if run.by_people and pk not in later:
+            columns["reason"][place] = f"not covered by run {run.number}: nobody was asked about it there"
+            continue
         why = "it came after" if pk in later else "an earlier run had used it before"
         columns["reason"][place] = f"not covered by run {run.number}: {why} the pool was frozen"
 

@@ -63,7 +63,7 @@ def run_content(run: Run) -> dict[str, Any]:
 def left_to_label(run: Run) -> int:
     """How many answers by people the run still waits for at its present stage."""
     analysed = Certificate.objects.filter(run=run).exists()
-    if analysed:
+    if analysed or run.by_people:
         batches = [run.routed_batch, run.expert_routed_batch, run.later_audit_batch]
     else:
         batches = [run.expert_batch if run.state == Run.State.CHECKING else run.calibration_batch]

@@ -48,6 +48,12 @@ class Delivery(models.Model):
         related_name="+",
         help_text="What was given out of each item (routing.delivery.parts); null of earlier versions.",
     )
+    two_people = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Of a run by people how far two of them differ, as it was then "
+        "(routing.runs.people_agreement).",
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )

@@ -1,4 +1,5 @@
 from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -39,8 +40,20 @@ def share_or_none(help_text: str) -> "models.DecimalField[Decimal | None, Decima
     return models.DecimalField(max_digits=9, decimal_places=8, null=True, blank=True, help_text=help_text)
 
 
+def of_a_plan() -> "models.DecimalField[Decimal, Decimal]":
+    """A column for a number that every plan has. Null of a run `by_people`, which has no plan: code that asks
+    for it has a plan.
+    """
+    return models.DecimalField(  # type: ignore[misc]  # as said above
+        max_digits=9, decimal_places=8, null=True, blank=True
+    )
+
+
 class Run(models.Model):
-    """One plan with its frozen pool, pilot, draw, chains, certificate and routes."""
+    """One plan with its frozen pool, pilot, draw, chains, certificate and routes.
+
+    A run `by_people` has of these the pool alone: people label all of it, and nothing is certified.
+    """
 
     class State(models.TextChoices):
         PREPARING = "preparing", _("Models at work")
@@ -89,6 +102,7 @@ class Run(models.Model):
         ),
         *("bound", "rule", "split_share", "score", "score_params", "loss", "loss_params", "measurement_id"),
         *("human_cost", "overlap", "overlap_share", "consensus"),
+        *("by_people", "chosen"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
         *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
         *("later_audit_share", "draw_from"),
@@ -98,9 +112,19 @@ class Run(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
     number = models.PositiveIntegerField(help_text="1, 2, ... within the project.")
     state = models.CharField(max_length=20, choices=State, default=State.PREPARING)
+    by_people = models.BooleanField(
+        default=False, db_default=False, help_text="People label all its items; no model does."
+    )
+    chosen = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Of a run by people how its items were chosen: `filters` of the items table, `found`, how "
+        "many without a label these found, `sample`, how many of them were drawn at random, null for all, "
+        "and `last`, the position in the project of the last item that was there.",
+    )
     # The plan, never changed.
-    epsilon = models.DecimalField(max_digits=9, decimal_places=8)
-    alpha = models.DecimalField(max_digits=9, decimal_places=8)
+    epsilon = of_a_plan()
+    alpha = of_a_plan()
     target = models.CharField(max_length=20, choices=Target, default=Target.DATASET)
     m = models.PositiveIntegerField()
     p = models.DecimalField(
@@ -325,6 +349,11 @@ class Run(models.Model):
             ),
             models.CheckConstraint(condition=Q(human_cost__gt=0), name="run_human_cost_above_0"),
             models.CheckConstraint(
+                condition=Q(by_people=False, epsilon__isnull=False, alpha__isnull=False, chosen__isnull=True)
+                | Q(by_people=True, epsilon__isnull=True, alpha__isnull=True, chosen__isnull=False),
+                name="run_by_people_or_plan",
+            ),
+            models.CheckConstraint(
                 condition=(
                     Q(reference="expert", expert_cost__gt=0, recheck_share__gt=0, recheck_share__lte=1)
                     & Q(audit_share__gte=0, audit_share__lte=1, accepted_error__gt=0)
@@ -384,6 +413,16 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"Run {self.number} of {self.project}"
+
+    def get_state_display(self) -> str:  # type: ignore[no-redef]  # what Django would make of the choices
+        """Of a run by people in the words of people's work: there is no rest, and nothing is routed."""
+        state = self.State(self.state)
+        return str(_STATES_BY_PEOPLE.get(state, state.label) if self.by_people else state.label)
+
+    @property
+    def how_chosen(self) -> dict[str, Any]:
+        """`chosen`, of a run by people."""
+        return dict(self.chosen or {})
 
     @property
     def by_expert(self) -> bool:
@@ -450,3 +489,9 @@ class Run(models.Model):
     def cost_per_item(self) -> Decimal:
         """What people cost per item, on average: `human_cost` is the price of one label."""
         return cost_of_people(self.reference, self.human_cost, self.overlap, self.overlap_share)
+
+
+_STATES_BY_PEOPLE = {
+    Run.State.ROUTING: _("Being given to people"),
+    Run.State.LABELLING: _("People label"),
+}

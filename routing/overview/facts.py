@@ -12,6 +12,7 @@ from annotation.permissions import Access
 from routing.common.states import State
 from routing.models import Delivery, Run
 from routing.runs.labelling_pace import routed_progress
+from routing.runs.pool import has_items_without_label
 from routing.runs.queries import failed_job_of
 
 
@@ -42,6 +43,11 @@ class Facts:
     @property
     def state(self) -> str:
         return self.run.state if self.run else ""
+
+    @property
+    def more_for_people(self) -> bool:
+        """Whether a run by people left items without a label."""
+        return self.run is not None and self.run.by_people and has_items_without_label(self.project)
 
     def has_failed(self, kind: str) -> bool:
         return self.failed is not None and self.failed.kind == kind

@@ -11,6 +11,7 @@ from annotation.jobs.progress import job_progress
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Job
 from annotation.ports import task_type_lacks
+from routing.by_people.start import KIND as GIVE
 from routing.common.states import State
 from routing.overview.facts import Facts
 from routing.runs.budget import stopped_at_budget
@@ -24,7 +25,8 @@ class NextStep:
     """The one thing to do now; without a `url_name` there is nothing to press, only to wait.
 
     `method`: get or post; `fragment` names the part of the page. `waited_for` is what those are told who may
-    not do it: without it the text.
+    not do it: without it the text. `other` is another way to go on: what its button says, and the name of its
+    page.
     """
 
     text: str
@@ -34,6 +36,7 @@ class NextStep:
     method: str = "get"
     fragment: str = ""
     waited_for: str = ""
+    other: tuple[str, str] | None = None
 
 
 def next_step_of(facts: Facts) -> NextStep:
@@ -103,14 +106,16 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
     if facts.state == State.ANALYSED:
         text = _("The thresholds are known. Look at the certificate, then send every item to its source.")
         return NextStep(text, _("Route the items"), "run_route", run_here, "post"), "runs.edit"
-    if facts.state == State.LABELLING and facts.routed:
+    if facts.state == State.LABELLING and facts.run and facts.routed:
         left = facts.routed.open + facts.routed.leased
         if not left and facts.expert is not None:
             left = facts.expert.open + facts.expert.leased
         if not left and facts.routed.disagreeing:
             return _to_review(facts.routed, here)
         words = (
-            _("%(left)s items are left for people.")
+            _("%(left)s items wait for people.")
+            if facts.run.by_people and facts.routed.items == facts.routed.total
+            else _("%(left)s items are left for people.")
             if facts.routed.items == facts.routed.total
             else _("%(left)s answers by people are still missing.")
         )
@@ -121,9 +126,12 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
     if facts.state == State.COMPLETE and "deliver_run" not in facts.jobs:
         if facts.delivery:
             text = _("The labelled data is ready.")
-            return NextStep(text, _("Download"), "deliveries", here), "deliveries.view"
+            other = (_("Have people label more"), "people_run") if facts.more_for_people else None
+            return NextStep(text, _("Download"), "deliveries", here, other=other), "deliveries.view"
         text = _("Every item is done. Make the files.")
         return NextStep(text, _("Deliver"), "run_deliver", run_here, "post"), "deliveries.make"
+    if facts.state == State.ROUTING and facts.run and facts.run.by_people:
+        return NextStep(_("The items are being given to people.")), "project.view"
     return NextStep(_WAITING.get(facts.state, lambda: _("The files are being written."))()), "project.view"
 
 
@@ -151,8 +159,9 @@ def _before_a_run(facts: Facts) -> tuple[NextStep, str]:
     if not (lacks := task_type_lacks(facts.project.task_type)):
         return step, action
     waited_for = _("No run of this project can be planned on this server yet.")
-    if step.url_name == "plan":
-        return NextStep(lacks, waited_for=waited_for), action
+    if step.url_name == "plan":  # people need none of that
+        button, url_name = people_label_everything()
+        return NextStep(lacks, button, url_name, facts.here, waited_for=waited_for), action
     return replace(step, text=f"{lacks} {step.text}", waited_for=waited_for), action
 
 
@@ -162,17 +171,24 @@ def _to_prepare(facts: Facts) -> tuple[NextStep, str]:
             _("Bring in the data."), _("Import data"), "import_upload", facts.here
         ), "items.import"
     if not facts.sources:
-        why = _("There is no model yet, and people are asked once a run with at least one has begun.")
+        why = _("There is no model yet, and nobody has been asked to label.")
         what = _(
-            "Say which models label, and what they cost. Answers that you have already count as one: columns "
-            "of your data, or a file that you send. Having people label everything without any model is not "
-            "possible here yet."
+            "Say which models label, and what they cost: answers that you have already count as one, columns "
+            "of your data, or a file that you send. Or have people label everything, without any model."
         )
-        step = NextStep(f"{why} {what}", _("Add a source"), "sources", facts.here, waited_for=why)
+        other = people_label_everything()
+        step = NextStep(f"{why} {what}", _("Add a model"), "sources", facts.here, waited_for=why, other=other)
         return step, "sources.edit"
     text = _("Choose how many errors you accept and how sure you want to be.")
     waited_for = _("No run has been planned yet.")
-    return NextStep(text, _("Plan"), "plan", facts.here, waited_for=waited_for), "runs.edit"
+    other = people_label_everything()
+    step = NextStep(text, _("Plan"), "plan", facts.here, waited_for=waited_for, other=other)
+    return step, "runs.edit"
+
+
+def people_label_everything() -> tuple[str, str]:
+    """The way without any model: what its button says, and the name of its page."""
+    return _("People label everything"), "people_run"
 
 
 def _all_stuck(facts: Facts) -> int:
@@ -227,6 +243,7 @@ _RETRIED = (
     "ask_expert",
     "analyse_run",
     "route_run",
+    GIVE,
     "take_in",
     "deliver_run",
     "draw_final_audit",

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _, ngettext
 
 from annotation.labelling.queue import BatchProgress
+from routing.by_people.start import KIND as GIVE
 from routing.common.states import State
 from routing.overview.facts import Facts
 
@@ -33,7 +34,8 @@ class Stage:
 
 def stages_of(facts: Facts) -> list[Stage]:
     """In their order, from the import to the delivery."""
-    return [make(facts) for make in _STAGES]
+    by_people = facts.run is not None and facts.run.by_people
+    return [make(facts) for make in (_STAGES_BY_PEOPLE if by_people else _STAGES)]
 
 
 def _import(facts: Facts) -> Stage:
@@ -146,6 +148,15 @@ def _route(facts: Facts) -> Stage:
     return _by_job(facts, "route", _("Route"), state, "route_run")
 
 
+def _given(facts: Facts) -> Stage:
+    """Which items people label."""
+    at_work = FAILED if facts.has_failed(GIVE) else CURRENT
+    state = at_work if facts.state == State.ROUTING else DONE
+    stage = _by_job(facts, "given", _("Items for people"), state, GIVE)
+    items = facts.run.pool_size if facts.run else 0
+    return replace(stage, detail=stage.detail or _("%(count)s items") % {"count": f"{items:,}"})
+
+
 def _annotate(facts: Facts) -> Stage:
     progress = facts.routed
     if progress is None:
@@ -191,6 +202,10 @@ _STAGES: list[Callable[[Facts], Stage]] = [
     _annotate,
     _deliver,
 ]
+
+
+_STAGES_BY_PEOPLE: list[Callable[[Facts], Stage]] = [_import, _given, _annotate, _deliver]
+"""Of a run without any model."""
 
 
 def _given_up(progress: BatchProgress) -> str:

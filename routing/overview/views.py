@@ -42,6 +42,9 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
             for stage in found.stages
         ],
         "next_url": _address(step),
+        "other_url": reverse(step.other[1], args=[project.slug])
+        if step.other and access.allows("runs.edit")
+        else "",
         "running": [job_progress(job) for job in found.running_jobs],
         "failed": job_progress(found.failed_job) if found.failed_job else None,
         "stopped_at_budget": stopped_at_budget(found.failed_job),

@@ -32,6 +32,7 @@ from routing.runs.expert.report import ExpertReport
 from routing.runs.expert_api import people_content
 from routing.runs.later.report import LaterReport
 from routing.runs.later.take_in import take_in
+from routing.runs.people_agreement import people_agreement
 from routing.runs.plan_api import RunFields, budget_field
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
@@ -111,6 +112,8 @@ class RunDetail(RunView):
             **_committed(run),
             "invalid_reasons": report.invalid_reasons,
         }
+        if run.by_people and run.routed_batch_id is not None:
+            body["people_agreement"] = people_agreement(run)
         if report.certificate is not None:
             body["certificate"] = {
                 "id": report.certificate.sha256,
@@ -227,7 +230,19 @@ class RunAcceptUnusable(RunView):
 
 def plan_content(run: Run) -> dict[str, Any]:
     names = (
-        *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
+        *(
+            "number",
+            "state",
+            "by_people",
+            "chosen",
+            "epsilon",
+            "alpha",
+            "target",
+            "m",
+            "p",
+            "p_column",
+            "p_min",
+        ),
         *("bound", "rule", "split_share", "loss", "loss_params", "score", "score_params"),
         *("human_cost", "overlap", "overlap_share", "consensus"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),

@@ -21,6 +21,8 @@ NONE = Decimal(0)
 
 
 def plan_in_words(run: Run) -> list[tuple[str, str]]:
+    if run.by_people:
+        return _people_run_in_words(run)
     people = (
         _("with the probability in the column %(column)s; %(least)s at the least, %(mean)s on average")
         % {"column": run.p_column, "least": plain(run.p_min), "mean": plain(run.p)}
@@ -72,6 +74,25 @@ def plan_in_words(run: Run) -> list[tuple[str, str]]:
         )
     if run.draw_from != Run.DrawFrom.SYSTEM:
         terms.append((_("Where the draw comes from"), run.get_draw_from_display()))
+    if run.overlap > 1:
+        terms.append((_("People asked about an item"), _people_in_words(run)))
+    return terms
+
+
+def _people_run_in_words(run: Run) -> list[tuple[str, str]]:
+    chosen = run.how_chosen
+    terms = [
+        (_("Who labels"), _("People, all items of the run, without any model")),
+        (_("Items (N)"), f"{run.pool_size:,}"),
+    ]
+    if chosen["sample"] is not None:
+        terms.append(
+            (_("How they were chosen"), _("at random from %(found)s") % {"found": f"{chosen['found']:,}"})
+        )
+    if chosen["filters"]:
+        filters = "; ".join(f"{name} = {value}" for name, value in sorted(chosen["filters"].items()))
+        terms.append((_("Filters of the table of items"), filters))
+    terms.append((_("Price of a label by a person"), money(run.human_cost, run.project.currency)))
     if run.overlap > 1:
         terms.append((_("People asked about an item"), _people_in_words(run)))
     return terms

@@ -19,6 +19,7 @@ from routing.runs.forms import PlanForm, suggested_m
 from routing.runs.labelling_pace import PeopleTime, people_time_of
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.plan import PlanOutlook, outlook_of_plan
+from routing.runs.pool import labelled_by_runs_of_people
 from routing.runs.reference_outlook import (
     missing_for_references,
     references_of_plan,
@@ -70,6 +71,7 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             "step": "plan",
             "open_run": project.runs.filter(state__in=UNDER_WAY).first(),
             "has_items": project.items.exists(),
+            "labelled_by_people": labelled_by_runs_of_people(project),
             "has_sources": Source.objects.filter(project=project).exists(),
             **shown,
         },

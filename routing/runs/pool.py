@@ -23,11 +23,13 @@ def pool_of(project: Project, target: str) -> QuerySet[Item]:
     random sample of the source's items must not have been looked at before. And none of a pool whose rest
     people were given by thresholds: what they left is no random sample, but the items that the models find
     easy. Nor any that came with an import that brought labels: why people elsewhere had left them out, nobody
-    knows.
+    knows. Nor any that was there when people were given some by filters: these left out others than chance
+    does.
     """
     items = project.items.filter(~_has_labels(project))
     if target == Run.Target.POPULATION:
-        items = items.filter(*(~used for used in _looked_at())).exclude(_came_beside_labels(project))
+        items = items.filter(*(~used for used in _looked_at()))
+        items = items.exclude(_came_beside_labels(project)).exclude(_left_by_filters(project))
     return items.order_by("position")
 
 
@@ -55,6 +57,21 @@ def _came_beside_labels(project: Project) -> Q:
     return brought_by(project.jobs.filter(label_batches__isnull=False).distinct())
 
 
+def _left_by_filters(project: Project) -> Q:
+    """Items that were there when a run by people chose its items by filters."""
+    runs = project.runs.filter(by_people=True).values_list("chosen", flat=True)
+    last = max((chosen["last"] for chosen in runs if chosen and chosen["filters"]), default=-1)
+    return Q(position__lte=last)
+
+
+def labelled_by_runs_of_people(project: Project) -> int:
+    """How many items have their label from a run by people: a later run leaves them out of its pool."""
+    batches = list(
+        project.runs.filter(by_people=True, routed_batch__isnull=False).values_list("routed_batch", flat=True)
+    )
+    return project.items.filter(has_record(project, item="pk", only=batches)).count() if batches else 0
+
+
 def size_of_pool(project: Project, target: str) -> int:
     """How many items `pool_of` has. A form asks whenever a field of it changes, so that the few that are
     labelled are looked for, and the others counted in an index.
@@ -62,6 +79,11 @@ def size_of_pool(project: Project, target: str) -> int:
     if target == Run.Target.POPULATION:
         return pool_of(project, target).count()
     return project.items.count() - project.items.filter(_has_labels(project)).count()
+
+
+def has_items_without_label(project: Project) -> bool:
+    """Whether a run planned now could cover any item."""
+    return project.items.filter(~_has_labels(project)).exists()
 
 
 def last_place(project: Project) -> int:
@@ -80,6 +102,13 @@ def nothing_to_plan_for(project: Project) -> InputError:
             where="m",
         )
     unused = unlabelled.filter(*(~used for used in _looked_at()))
+    if unused.filter(_left_by_filters(project)).exclude(_came_beside_labels(project)).exists():
+        why = _(
+            "People were given items of this project by filters, and what a filter leaves is no random "
+            "sample of its source."
+        )
+        what = _("For this target, import new items from the same source first, without labels.")
+        return InputError(f"{why} {what}", where="target")
     beside_labels = unused.count()
     used = unlabelled.count() > beside_labels
     if used and beside_labels:

@@ -27,6 +27,7 @@ from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_s
 from routing.runs.labelling_pace import routed_progress
 from routing.runs.later.report import LaterReport, later_report
 from routing.runs.ledger import SpentAlpha, ledger
+from routing.runs.people_agreement import agreement_in_words, nothing_certified, people_agreement
 from routing.runs.plan_in_words import plan_in_words
 from routing.runs.spending import Paid, Savings, paid_by, savings
 from routing.runs.two_people import sentences_of
@@ -205,7 +206,7 @@ def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
         "open_work": open_work_of(run),
         "savings": savings(run, paid, with_routing=with_routing),
         "paid": paid,
-        "ledger": ledger(run),
+        "ledger": [] if run.by_people else ledger(run),
         "invalid_reasons": run.broken_by,
     }
 
@@ -224,6 +225,9 @@ def run_progress(run: Run) -> RunReport:
 def run_report(run: Run) -> RunReport:
     certificate: Certificate | None = getattr(run, "certificate", None)
     base = _base(run, with_routing=True)
+    if run.by_people and run.routed_batch_id is not None:
+        said = [nothing_certified(), *agreement_in_words(people_agreement(run))]
+        return RunReport(**base, two_people=said)
     if certificate is None:
         return RunReport(**base)
     document = json.loads(certificate.document)

@@ -85,7 +85,7 @@ def _ledger(run: Run) -> list[Paid]:
         Paid(
             source=row["source__name"] or "",
             stage=row["stage"],
-            stage_title=str(Spend.Stage(row["stage"]).label),
+            stage_title=_("Labels by people") if run.by_people else str(Spend.Stage(row["stage"]).label),
             quantity=row["count"],
             amount=row["amount"],
             by_expert=row["by_expert"],
@@ -169,8 +169,8 @@ def savings(run: Run, rows: Sequence[Paid], *, with_routing: bool = True) -> Sav
     if run.by_expert:
         waiting += _waiting(run.expert_routed_batch_id) * run.cost_of_right
     return Savings(
-        net=1 - (paid + waiting) / people_only,
-        routing=_routing_saving(run) if with_routing else None,
+        net=None if run.by_people else 1 - (paid + waiting) / people_only,
+        routing=_routing_saving(run) if with_routing and not run.by_people else None,
         paid=paid,
         people_only=people_only,
         final=run.state == Run.State.COMPLETE,

@@ -37,6 +37,10 @@ from routing.runs.spending import model_money
 from routing.runs.threshold_figure import region_figure
 from routing.runs.usable_answers import accept_unusable, stopped_at_unusable
 
+# Of a run with models, and of one by people.
+PAGE = ("routing/runs/run.html", "routing/by_people/run.html")
+PROGRESS = ("routing/runs/_run_progress.html", "routing/by_people/_progress.html")
+
 
 @needs("runs.view", "GET")
 def runs(request: ProjectRequest) -> HttpResponseBase:
@@ -63,7 +67,7 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         return response
     if live is not None:
         status = 200 if live["polls"] else STOP_POLLING
-        return render(request, "routing/runs/_run_progress.html", live, status=status)
+        return render(request, PROGRESS[found.by_people], live, status=status)
     report = run_report(found)
     certificate = report.certificate
     shown = _live(request, found, report)
@@ -80,7 +84,7 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         and request.access.allows("runs.edit")
         else None,
     }
-    return render(request, "routing/runs/run.html", context)
+    return render(request, PAGE[found.by_people], context)
 
 
 def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, Any]:

@@ -99,6 +99,15 @@ class Project(Resource):
         """Freeze the items, draw the calibration set, let the models begin. Takes what `plan` takes."""
         return Run(self._transport, self._path, self._post("runs/", plan))
 
+    def people_outlook(self, **chosen: Any) -> dict[str, Any]:
+        """What `start_people_run` would mean. Nothing is stored."""
+        return dict(self._post("people-runs/outlook/", chosen))
+
+    def start_people_run(self, **chosen: Any) -> Run:
+        """Have people label items without any model. `chosen`: `filters`, `sample`, `overlap` and
+        `overlap_share`, as the API takes them. Nothing is certified."""
+        return Run(self._transport, self._path, self._post("people-runs/", chosen))
+
     def runs(self) -> Iterator[Run]:
         """The newest first."""
         return (

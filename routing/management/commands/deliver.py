@@ -14,6 +14,7 @@ from routing.delivery.deliver import deliver
 from routing.delivery.folder import base_in, check_folder, write_delivery
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.parts import find_base, newest_base
+from routing.management.filters import filters_of
 from routing.management.runs import NEWEST, RunCommand, left_to_label, run_content, run_of
 from routing.models import Delivery, Run
 
@@ -70,7 +71,7 @@ class Command(RunCommand):
             user=access.user,
             formats=formats,
             since=_base(run, options["since"], options["to"]),
-            filters=_filters(options["filter"]),
+            filters=filters_of(options["filter"]),
         )
         if options["to"] is not None and options["wait"] is None and not options["here"]:
             options["wait"] = LONGEST
@@ -114,15 +115,3 @@ def _write(delivery: Delivery, folder: Path) -> list[Path]:
             f"on the page /projects/{slug}/deliveries/ and by the API at "
             f"/api/v1/projects/{slug}/deliveries/{delivery.pk}.zip."
         ) from error
-
-
-def _filters(texts: list[str]) -> dict[str, str]:
-    filters: dict[str, str] = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign:
-            raise CommandError(f"--filter: {text!r} is not of the form NAME=VALUE.")
-        if name in filters:
-            raise CommandError(f"--filter: {name} is there twice; an item has to match all of them.")
-        filters[name] = value
-    return filters

@@ -1,0 +1,61 @@
+"""How far people agree in a run without any model."""
+
+from decimal import Decimal
+
+import pytest
+
+from annotation.labelling import queue
+from annotation.models import Label, WorkItem
+from routing.runs.people_agreement import agreement_in_words, people_agreement
+from testbed.factories import add_member, make_items, make_project
+from tests.routing.by_people.people import answer, asked
+
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+
+
+class TestAgreement:
+    def test_is_that_of_all_items_from_those_that_two_people_had(self) -> None:
+        project = make_project()
+        people = [add_member(project, "annotator") for _ in range(2)]
+        make_items(project, 200)
+        run = asked(project, overlap=2, overlap_share=Decimal("0.5"))
+        several = WorkItem.objects.filter(batch=run.routed_batch, slot=1).count()
+        assert 60 < several < 140
+        figure = people_agreement(run)
+        assert (figure["items"], figure["unknown"], figure["estimate"]) == (several, several, None)
+        assert "not known yet" in agreement_in_words(figure)[0]
+        for user in people:
+            answer(project, user)
+        figure = people_agreement(run)
+        assert (figure["differ"], figure["unknown"], figure["estimate"], figure["low"]) == (0, 0, 0.0, 0.0)
+        assert 0 < figure["high"] < 0.05  # of the items that one person had, some may differ
+
+    def test_a_missing_answer_widens_the_range(self) -> None:
+        project = make_project()
+        people = [add_member(project, "annotator") for _ in range(2)]
+        make_items(project, 10)
+        run = asked(project, overlap=2)
+        answer(project, people[0])
+        answer(project, people[1], most=9)
+        figure = people_agreement(run)
+        assert (figure["unknown"], figure["low"], figure["high"]) == (1, 0.0, 0.1)
+
+    def test_what_a_reviewer_or_a_correction_says(self) -> None:
+        project = make_project()
+        people = [add_member(project, "annotator") for _ in range(2)]
+        make_items(project, 1)
+        run = asked(project, overlap=2)
+        answer(project, people[0], "cat")
+        answer(project, people[1], "dog")
+        assert people_agreement(run)["differ"] == 1
+        label = Label.objects.get(annotator=people[1])
+        queue.correct(user=people[1], label_id=label.pk, value="cat", idempotency_key="c" * 32)
+        assert people_agreement(run)["differ"] == 0
+
+    def test_of_one_person_an_item_it_says_so(self) -> None:
+        project = make_project()
+        annotator = add_member(project, "annotator")
+        make_items(project, 2)
+        run = asked(project)
+        answer(project, annotator)
+        assert "each item was put to one of them" in agreement_in_words(people_agreement(run))[0]
