@@ -98,7 +98,8 @@ def whole_project(url: str, token: str, annotators: dict[str, str], folder: Path
             take_part(url, annotator)
         plan = {"epsilon": "0.05", "alpha": "0.1", "m": 150, "p": "0.9"}
         print(project.plan(**plan)["sentence"])
-        run = project.start_run(**plan).wait_for("calibrating", timeout=300)
+        # Each confidence is one of two numbers, and of fewer than ten a start asks whether that is meant.
+        run = project.start_run(**plan, accept_unusable=True).wait_for("calibrating", timeout=300)
         people_label(url, run, project.slug, annotators)
         run.analyse().wait(timeout=300)
         print(run.refresh().sentence)
