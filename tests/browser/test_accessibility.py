@@ -16,6 +16,7 @@ from playwright.sync_api import Page
 from pytest_django.live_server_helper import LiveServer
 
 from annotation.labelling import queue
+from annotation.mail.letters import WORK, ends_token
 from annotation.models import Project, User
 from annotation.people.invitations import create_invitation
 from annotation.people.password_links import reset_link
@@ -166,7 +167,12 @@ def test_every_page_without_a_project(looker: Looker) -> None:
     owner = project.created_by
     invitation = create_invitation(project=project, actor=owner, role="annotator", max_uses=1, days=1)[1]
     uid, token = reset_link(project=project, actor=owner, user=member)
-    parts = {"join_link": {"token": invitation}, "password_reset": {"uidb64": uid, "token": token}}
+    parts = {
+        "join_link": {"token": invitation},
+        "password_reset": {"uidb64": uid, "token": token},
+        "mail_ends": {"token": ends_token(owner, WORK)},
+        "mail_confirm": {"token": "x"},
+    }
     for name, methods in test_access.PUBLIC.items():
         # Where a link of its own leads to is looked at: a link keeps its secret for the page behind it.
         # Those are for programs; the page that shows the API is drawn by Swagger UI, whose markup is its own.
@@ -177,7 +183,7 @@ def test_every_page_without_a_project(looker: Looker) -> None:
     looker.be(make_user())
     for name, methods in test_access.SIGNED_IN.items():
         if "GET" in methods:
-            looker.look(reverse(name), name)
+            looker.look(reverse(name, kwargs=parts.get(name, {})), name)
     looker.page.goto("/nowhere/")
     looker.look_here("404")
     looker.judge()
