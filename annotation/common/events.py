@@ -18,6 +18,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from annotation.common.mail import tell_leaders
+from annotation.common.shapes import shaped
 from annotation.common.workers import announce_webhooks
 from annotation.models import Job, Label, Project, Webhook, WebhookDelivery
 from annotation.ports import routing_port
@@ -73,44 +74,48 @@ def store(
     """Store the message to each of these, and have it sent once the transaction is committed. Not to one that
     was deleted or switched off since it was looked up.
     """
-    ids = _still_wanting(webhooks, event)
+    shapes = _still_wanting(webhooks, event)
     message = uuid.uuid5(_ONCE, f"{project.pk}:{event}:{key}") if key else uuid.uuid4()
     body = {
         "type": event,
         "timestamp": timezone.now().isoformat(),
         "data": {"project": project.slug, **data},
     }
-    payload = json.dumps(body, separators=(",", ":"))
+    title, of = EVENTS.get(event, _("A test: nothing has happened")), (project.slug, project.name)
+    payloads = {
+        shape: json.dumps(shaped(shape, body, title=title, project=of), separators=(",", ":"))
+        for shape in set(shapes.values())
+    }
     WebhookDelivery.objects.bulk_create(
         (
             WebhookDelivery(
                 webhook_id=pk,
                 message_id=f"msg_{message.hex}",
                 event=event,
-                payload=payload,
+                payload=payloads[shape],
                 due_since=Now(),
                 next_attempt_at=Now(),
             )
-            for pk in ids
+            for pk, shape in shapes.items()
         ),
         ignore_conflicts=bool(key),
     )
-    transaction.on_commit(lambda: announce_webhooks(ids))
+    transaction.on_commit(lambda: announce_webhooks(shapes))
 
 
-def _still_wanting(webhooks: list[Webhook], event: str) -> list[int]:
-    """Ids of those that are still there, and active unless it is for a test. Whoever deletes one of them or
-    switches it off waits until this transaction ends, and then finds its message; many tell one at once, and
-    hold up nobody who changes something else of it.
+def _still_wanting(webhooks: list[Webhook], event: str) -> dict[int, str]:
+    """Ids and shapes of those that are still there, and active unless it is for a test. Whoever deletes one
+    of them or switches it off waits until this transaction ends, and then finds its message; many tell one
+    at once, and hold up nobody who changes something else of it.
     """
     rows = Webhook.objects.filter(pk__in=[webhook.pk for webhook in webhooks]).order_by("pk")
     if event != TEST:
         rows = rows.filter(is_active=True)
-    select, params = rows.values_list("pk").query.sql_with_params()
+    select, params = rows.values_list("pk", "shape").query.sql_with_params()
     with connection.cursor() as cursor:
         # The ORM has no word for this lock; SQLite has one writer at a time.
         cursor.execute(select + (" FOR KEY SHARE" if connection.vendor == "postgresql" else ""), params)
-        return [pk for (pk,) in cursor.fetchall()]
+        return dict(cursor.fetchall())
 
 
 def address(project: Project, *parts: object) -> str:

@@ -14,6 +14,9 @@ class Webhook(models.Model):
     url = models.CharField(max_length=2000)
     description = models.CharField(max_length=200, blank=True)
     events = models.JSONField(default=list, help_text="Names of annotation.common.events.EVENTS.")
+    shape = models.CharField(
+        max_length=20, default="standard", db_default="standard", help_text="Of annotation.common.shapes."
+    )
     secret = models.TextField(
         help_text="Encrypted (annotation.outside.secrets); shown when it is made, and never again."
     )

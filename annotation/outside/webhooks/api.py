@@ -13,12 +13,14 @@ from rest_framework.response import Response
 from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import Nothing, PageQuery, RegisteredField, list_of, page_of
 from annotation.common.events import EVENTS, TEST
+from annotation.common.shapes import SHAPES
 from annotation.errors import InputError
 from annotation.models import Webhook, WebhookDelivery
 from annotation.outside.net import check_url
 from annotation.outside.webhooks import manage
 
 VIEW, EDIT = "webhooks.view", "webhooks.edit"
+SHAPED = "`standard` for programs; the others are one sentence for a chat."
 
 
 def _events(**options: Any) -> serializers.ListField:
@@ -43,6 +45,7 @@ class NewWebhook(serializers.Serializer[Any]):
     url = serializers.CharField(max_length=2000, validators=[_address])
     events = _events()
     description = serializers.CharField(required=False, allow_blank=True, max_length=200)
+    shape = RegisteredField(registered=lambda: SHAPES, required=False, help_text=SHAPED)
 
 
 class WebhookChanges(serializers.Serializer[Any]):
@@ -51,6 +54,7 @@ class WebhookChanges(serializers.Serializer[Any]):
     url = serializers.CharField(required=False, max_length=2000, validators=[_address])
     events = _events(required=False)
     description = serializers.CharField(required=False, allow_blank=True, max_length=200)
+    shape = RegisteredField(registered=lambda: SHAPES, required=False, help_text=SHAPED)
     active = serializers.BooleanField(required=False)
 
 
@@ -59,6 +63,7 @@ class WebhookBody(serializers.Serializer[Any]):
     url = serializers.CharField()
     description = serializers.CharField(allow_blank=True)
     events = serializers.ListField(child=serializers.CharField())
+    shape = serializers.CharField(help_text=SHAPED)
     active = serializers.BooleanField()
     off_reason = serializers.CharField(
         allow_blank=True, help_text="Why it was switched off by itself, if it was."
@@ -221,6 +226,7 @@ def webhook_content(webhook: Webhook) -> dict[str, Any]:
         "url": webhook.url,
         "description": webhook.description,
         "events": webhook.events,
+        "shape": webhook.shape,
         "active": webhook.is_active,
         "off_reason": webhook.off_reason,
         "failing_since": webhook.failing_since,

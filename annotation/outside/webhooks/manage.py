@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.common.events import EVENTS, TEST, store
+from annotation.common.shapes import SHAPES, STANDARD
 from annotation.common.workers import announce_webhooks
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User, Webhook, WebhookDelivery
@@ -24,13 +25,19 @@ State = WebhookDelivery.State
 
 
 def create_webhook(
-    *, project: Project, actor: User, url: str, events: Sequence[str], description: str = ""
+    *,
+    project: Project,
+    actor: User,
+    url: str,
+    events: Sequence[str],
+    description: str = "",
+    shape: str = STANDARD,
 ) -> tuple[Webhook, str]:
     """Have an address told of these events from now on. Returns its secret, which is shown to nobody again.
 
     Raises InputError whose `where` names the field, and ConflictError where the project has MOST of them.
     """
-    fields = _checked(url=url, events=events, description=description)
+    fields = _checked(url=url, events=events, description=description, shape=shape)
     secret = new_secret()
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
@@ -44,7 +51,7 @@ def create_webhook(
 
 
 def update_webhook(*, webhook: Webhook, actor: User, is_active: bool | None = None, **fields: Any) -> Webhook:
-    """Change url, events, description, or switch it on or off. What waits for one that is switched off fails.
+    """Change url, events, description, shape, or switch it on or off: then what waits for it fails.
 
     Raises InputError whose `where` names the field.
     """
@@ -166,6 +173,10 @@ def _checked(**fields: Any) -> dict[str, Any]:
         if not wanted:
             raise InputError(_("Choose at least one event."), where="events")
         fields["events"] = [name for name in EVENTS if name in wanted]
+    if fields.get("shape", STANDARD) not in SHAPES:
+        raise InputError(
+            _("A message has one of the shapes %(names)s.") % {"names": ", ".join(SHAPES)}, where="shape"
+        )
     if len(fields.get("description", "")) > 200:
         raise InputError(_("A description has at most 200 characters."), where="description")
     return fields

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.events import EVENTS
 from annotation.common.forms import add_error
+from annotation.common.shapes import SHAPES, STANDARD
 from annotation.errors import HypacError, InputError
 from annotation.models import Webhook, WebhookDelivery
 from annotation.outside.net import check_url
@@ -34,12 +35,21 @@ class WebhookForm(forms.Form):
         ),
     )
     description = forms.CharField(label=gettext_lazy("What it is for"), required=False, max_length=200)
+    shape = forms.ChoiceField(
+        label=gettext_lazy("For whom"),
+        choices=lambda: [(name, shape.title) for name, shape in SHAPES.items()],
+        required=False,
+        help_text=gettext_lazy("A chat is told one sentence, with a link to the page."),
+    )
     events = forms.MultipleChoiceField(
         label=gettext_lazy("What it is told"),
         choices=EVENTS.items,
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": gettext_lazy("Choose at least one event.")},
     )
+
+    def clean_shape(self) -> str:
+        return self.cleaned_data["shape"] or STANDARD
 
     def clean_url(self) -> str:
         """Here as in the service, so that what else is wrong is told at the same time."""
@@ -147,7 +157,8 @@ def _list(request: ProjectRequest, form: WebhookForm | None = None) -> HttpRespo
 
 
 def _page(request: ProjectRequest, webhook: Webhook, form: WebhookForm | None = None) -> HttpResponseBase:
-    given = {"url": webhook.url, "description": webhook.description, "events": webhook.events}
+    shown = ("url", "description", "shape", "events")
+    given = {name: getattr(webhook, name) for name in shown}
     deliveries = Paginator(webhook.deliveries.order_by("-pk"), PAGE)
     context: dict[str, Any] = {
         "webhook": webhook,
