@@ -19,7 +19,7 @@ from routing.sources.mends import Mends, mends_of
 from routing.sources.prompts_api import SourceView
 
 
-class ExampleBody(serializers.Serializer[Any]):
+class AnswerExampleBody(serializers.Serializer[Any]):
     """An answer that cannot be used, as it was given, empty where there was none. `item` is null as long as
     nobody may see model output.
     """
@@ -32,7 +32,7 @@ class ReasonBody(serializers.Serializer[Any]):
     code = serializers.CharField()
     words = serializers.CharField()
     count = serializers.IntegerField()
-    examples = ExampleBody(many=True)
+    examples = AnswerExampleBody(many=True)
 
 
 class BinBody(serializers.Serializer[Any]):
@@ -46,7 +46,7 @@ class ClassBody(serializers.Serializer[Any]):
     count = serializers.IntegerField()
 
 
-class AgreementBody(serializers.Serializer[Any]):
+class SourcesAgreementBody(serializers.Serializer[Any]):
     """Of `both` items that this source and the other have a usable answer for, it is the same on `same`."""
 
     source = serializers.CharField()  # type: ignore[assignment]
@@ -134,7 +134,7 @@ class HealthBody(serializers.Serializer[Any]):
     confidence = BinBody(many=True, help_text="1 - uncertainty; empty where there is no usable score.")
     classes = ClassBody(many=True, help_text="The commonest first; empty where labels are no choices.")
     other_classes = serializers.IntegerField(help_text="Answers with labels beyond those.")
-    agreement = AgreementBody(many=True)
+    agreement = SourcesAgreementBody(many=True)
     spellings = SpellingBody(many=True)
     mends = MendsBody(help_text="As they are read now.")
     measured = MeasuredAccuracyBody(allow_null=True, help_text="Null before a run of it is analysed.")
