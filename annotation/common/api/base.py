@@ -62,7 +62,7 @@ class ApiView(APIView):
 
     def get_authenticate_header(self, request: Request) -> str:
         """With it, a request of nobody known is answered by 401; without it, by 403."""
-        return 'Token realm="HyPAC"'
+        return 'Token realm="HyPAC", Bearer realm="HyPAC"'
 
     def perform_authentication(self, request: Request) -> None:
         """Also counts the request, before anything can be refused: whoever is not let in has a limit."""

@@ -4,13 +4,18 @@ from hypac_client.client import Client
 from hypac_client.deliveries import Delivery
 from hypac_client.errors import (
     AuthenticationError,
+    ChangedError,
     ChecksumError,
     ConflictError,
     HypacError,
+    InvalidError,
     JobError,
+    KeyReusedError,
+    MediaTypeError,
     NotAllowedError,
     NotFoundError,
     RateLimitedError,
+    TooLargeError,
     WaitTimeoutError,
 )
 from hypac_client.invitations import Invitation
@@ -26,15 +31,19 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AuthenticationError",
+    "ChangedError",
     "ChecksumError",
     "Client",
     "ConflictError",
     "Delivery",
     "HypacError",
+    "InvalidError",
     "Invitation",
     "Job",
     "JobError",
+    "KeyReusedError",
     "LeasedItem",
+    "MediaTypeError",
     "NotAllowedError",
     "NotFoundError",
     "Project",
@@ -44,6 +53,7 @@ __all__ = [
     "Run",
     "Source",
     "Task",
+    "TooLargeError",
     "WaitTimeoutError",
     "WebhookError",
     "__version__",

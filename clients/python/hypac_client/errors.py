@@ -36,6 +36,10 @@ class HypacError(Exception):
         return f"{where}{self.detail}" + (f" (HTTP {self.status}{wait})" if self.status else "")
 
 
+class InvalidError(HypacError):
+    """400: something in the request is wrong; `field` and `errors` say what."""
+
+
 class AuthenticationError(HypacError):
     """401: the token is missing, wrong, expired or revoked."""
 
@@ -50,6 +54,22 @@ class NotFoundError(HypacError):
 
 class ConflictError(HypacError):
     """409: not now, as where somebody else was faster or a step is missing."""
+
+
+class ChangedError(HypacError):
+    """412: it has changed since it was read (`If-Match`): read it again."""
+
+
+class TooLargeError(HypacError):
+    """413: more than the server takes at once."""
+
+
+class MediaTypeError(HypacError):
+    """415: what was sent is of a kind that is not taken there."""
+
+
+class KeyReusedError(HypacError):
+    """422: the idempotency key was used with another request."""
 
 
 class RateLimitedError(HypacError):
@@ -78,10 +98,15 @@ class ChecksumError(HypacError):
 
 
 _BY_STATUS: dict[int, type[HypacError]] = {
+    400: InvalidError,
     401: AuthenticationError,
     403: NotAllowedError,
     404: NotFoundError,
     409: ConflictError,
+    412: ChangedError,
+    413: TooLargeError,
+    415: MediaTypeError,
+    422: KeyReusedError,
     429: RateLimitedError,
 }
 MAX_TEXT = 300

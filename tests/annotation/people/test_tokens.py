@@ -71,7 +71,7 @@ class TestWhatOpens:
     def test_anything_else_opens_nothing(self, scheme: str, rest: str, project) -> None:
         answer = Client().get(PROJECTS, headers={"Authorization": scheme + rest})
         assert answer.status_code == 401
-        assert answer.headers["WWW-Authenticate"] == 'Token realm="HyPAC"'
+        assert answer.headers["WWW-Authenticate"] == 'Token realm="HyPAC", Bearer realm="HyPAC"'
         assert answer.json()["status"] == 401
 
     def test_a_token_in_the_address_opens_nothing(self, secret) -> None:
