@@ -21,7 +21,7 @@ register = template.Library()
 
 
 @register.filter
-def wrong_fields(form: Any) -> list[Any]:
+def refused_fields(form: Any) -> list[Any]:
     """Fields of a form that have errors, in its order; those that nobody sees apart."""
     return [field for field in form if field.errors and not field.is_hidden and field.id_for_label]
 

@@ -22,6 +22,7 @@ from annotation.models import (
     JobProblem,
     KeyedRequest,
     Label,
+    Mail,
     Project,
     Settlement,
     Skip,
@@ -81,6 +82,7 @@ def rows(db) -> None:
     )
     make_token(user=user, name="nightly")
     AttemptBucket.objects.create(name="address:192.0.2.1")
+    Mail.objects.create(kind="work", user=user, to="ann@example.org", next_attempt_at=timezone.now())
     KeyedRequest.objects.create(user=user, key="k", address="POST /", created_at=timezone.now())
     assert Skip.objects.exists()
 
