@@ -210,6 +210,7 @@ class Routing:
         self,
         *,
         project: Project,
+        question: str | None = None,
         guidelines: str | None = None,
         choices: Sequence[tuple[str, str]] | None = None,
         text_format: str | None = None,
@@ -218,11 +219,11 @@ class Routing:
         may still be called; and an expert's run promises that people label by the same rules throughout.
         """
         held = project.runs.filter(reference=Run.Reference.EXPERT, state__in=CANCELLABLE).first()
-        if held is not None and any(one is not None for one in (guidelines, choices, text_format)):
+        if held is not None and any(one is not None for one in (question, guidelines, choices, text_format)):
             return _(
                 "Run %(number)s promises that people label later items as they labelled the calibration set: "
-                "guidelines, the order of labels and the format of texts can be changed once it is complete "
-                "or cancelled."
+                "question, guidelines, the order of labels and the format of texts can be changed once it is "
+                "complete or cancelled."
             ) % {"number": held.number}
         found = source_asked_otherwise(project, guidelines=guidelines, choices=choices)
         if found is None:

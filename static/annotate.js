@@ -91,6 +91,7 @@
       teller.aloudSoon(1);
     } else {
       problem(data.said.text, entry.words);
+      if (entry.kind === "flag") desk.flag(false, entry.work_item);
     }
     desk.receive(data.ahead);
     takeCounts(data.counts);
@@ -243,6 +244,7 @@
       fields: fieldsOf(form, null),
     });
     outbox.send();
+    desk.flag(true, desk.current().work_item);
     form.querySelector("[name=text]").value = "";
     form.parentElement.open = false;
     form.parentElement.querySelector("summary").focus();
@@ -293,10 +295,9 @@
 
   // Away from a correction, with everything as it was.
   function leave() {
-    if (desk.state() === "correcting" || desk.state() === "unsent") {
-      desk.dropDraft();
-      forward();
-    }
+    if (!["correcting", "unsent"].includes(desk.state())) return;
+    desk.dropDraft();
+    forward();
   }
 
   // --- Events -----------------------------------------------------------------------------------------------
@@ -332,11 +333,7 @@
     form.submit();
   }
 
-  let draftTimer = 0;
-  area.addEventListener("input", () => {
-    window.clearTimeout(draftTimer);
-    draftTimer = window.setTimeout(desk.draftNow, 300);
-  });
+  area.addEventListener("input", desk.draftSoon);
 
   // The page without work asks by itself (htmx); what it then shows is taken from there.
   document.addEventListener("htmx:afterSettle", (event) => {
@@ -351,10 +348,17 @@
     does: { ready, tooEarly, undo, leave, zoom, finder, guidelines: labelling.guidelines() },
   });
 
+  // What the person has answered on another device is before them no longer; what went to others may be.
+  function lostFirst({ message, own }) {
+    if (!own) return tell(`${message} ${word.wordAnyway}`, true);
+    tell(message);
+    forward();
+  }
+
   labelling.leases({
     word, desk,
     isActive: () => !stopped && teller.isConnected(),
-    on: { lostAhead: more, lostFirst: () => tell(word.wordGone, true) },
+    on: { lostAhead: more, lostFirst },
   });
   for (const [target, name] of [[document, "visibilitychange"], [window, "pagehide"]]) {
     target.addEventListener(name, desk.draftNow);

@@ -62,6 +62,7 @@ urlpatterns = [
     path(f"{P}queue/release/", queue.Release.as_view(), name="api_queue_release"),
     path(f"{P}queue/undo/", queue.Undo.as_view(), name="api_queue_undo"),
     path(f"{P}queue/correct/", queue.Correct.as_view(), name="api_queue_correct"),
+    path(f"{P}queue/mine/", queue.Mine.as_view(), name="api_queue_mine"),
     path(f"{P}work/", queue.StuckList.as_view(), name="api_work"),
     path(f"{P}work/<row:work_item_id>/decide/", queue.WorkDecide.as_view(), name="api_work_decide"),
     path(f"{P}reviews/", reviews.ReviewList.as_view(), name="api_reviews"),

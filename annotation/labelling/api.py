@@ -11,10 +11,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.common.api.base import OldestItemsFirst, ProjectView
+from annotation.common.api.base import NewestFirst, OldestItemsFirst, ProjectView
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.labelling import queue
 from annotation.labelling.comments import flag_own_work
+from annotation.labelling.own_labels import MAX_SEARCH, own_labels
 from annotation.labelling.serializers import (
     MAX_ID,
     ItemBody,
@@ -212,6 +213,44 @@ class Correct(QueueView):
             raise Http404
         label = queue.correct(user=self.user, label_id=label_id, **body)
         return Response({"label": label_content(label)})
+
+
+class MineQuery(PageQuery):
+    q = serializers.CharField(
+        required=False, max_length=MAX_SEARCH, help_text="Part of the item, of its name, comment or answer."
+    )
+
+
+class OwnLabelBody(LabelBody):
+    item = ItemBody()  # type: ignore[assignment]
+    name = serializers.CharField(help_text="Of the item, without folders.")
+    counted = serializers.BooleanField(
+        help_text="It has been counted in a result, which a correction makes invalid."
+    )
+
+
+class Mine(ProjectView):
+    actions = {"GET": "label"}
+
+    @extend_schema(parameters=[MineQuery], responses=page_of(OwnLabelBody))
+    def get(self, request: Request, slug: str) -> Response:
+        """One's own answers, in their newest version, the newest first; `queue/correct/` corrects one."""
+        asked = self.query(MineQuery)
+        found = own_labels(self.access.project, self.access.user, search=asked.get("q", ""))
+        return self.paged(OwnLabelPages(), found, lambda label: _own(label, slug))
+
+
+class OwnLabelPages(NewestFirst):
+    long = ("item__text", "value")
+
+
+def _own(label: Label, slug: str) -> dict[str, Any]:
+    return {
+        **label_content(label),
+        "item": item_content(label.item, slug),
+        "name": label.item.short_name,
+        "counted": label.work_item.batch.locked_at is not None,
+    }
 
 
 # --- Items that everybody skipped ---------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """What people write about an item, and flags that ask a reviewer to look at it."""
 
+from collections.abc import Collection
+
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -60,6 +62,14 @@ def flag_own_work(*, work_item: WorkItem, author: User, text: str) -> Comment:
     if not has_seen(user=author, work_item=work_item):
         raise ConflictError(_("This item is no longer yours, so it was not flagged."))
     return add_comment(item=work_item.item, author=author, text=text, is_flag=True, work_item=work_item)
+
+
+def flagged_by(user: User, items: Collection[int]) -> set[int]:
+    """Which of these items this person has flagged, and nobody has seen to yet."""
+    if not items:
+        return set()
+    flags = Comment.objects.filter(author=user, item__in=list(items), is_flag=True, resolved_at=None)
+    return set(flags.values_list("item_id", flat=True))
 
 
 def resolve_flag(*, comment: Comment, actor: User) -> Comment:

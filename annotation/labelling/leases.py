@@ -145,6 +145,8 @@ def why_gone(*, user: User, work_item_id: int, token: str) -> str:
         return _("Somebody else has labelled this item by now.")
     if work_item.state == State.LEASED and work_item.leased_to_id != user.pk:
         return _("This item was open for so long that it went to somebody else.")
+    if work_item.state == State.LEASED and work_item.lease_token != token:
+        return _("You have this item before you in another window, or on another device.")
     if work_item.state == State.WITHDRAWN:
         return _("This item is no longer asked for.")
     if work_item.state == State.UNLABELABLE:

@@ -110,7 +110,7 @@ def available_work_items(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
 
 def _against(batch: WorkBatch, user: User) -> list[QuerySet[Any]]:
     """What keeps a work item (the outer reference) from the person: rows of which there must be none."""
-    held = _held_elsewhere(user)
+    held = held_elsewhere(user)
     if batch.overlap == 1:  # what has its label waits no more
         return [_skipped(user).filter(work_item=OuterRef("pk")), held]
     # Who cannot tell for one of the labels that an item gets cannot for another.
@@ -126,7 +126,7 @@ def _labelled(batch: WorkBatch, user: User) -> QuerySet[Label]:
     return Label.objects.filter(annotator=user, work_item__batch=batch)
 
 
-def _held_elsewhere(user: User) -> QuerySet[WorkItem]:
+def held_elsewhere(user: User) -> QuerySet[WorkItem]:
     """By somebody, or by this person for another of the labels that the item gets."""
     held = Q(slot=OuterRef("slot")) | Q(leased_to=user)
     return WorkItem.objects.filter(held, item=OuterRef("item"), state=State.LEASED).exclude(pk=OuterRef("pk"))
@@ -163,7 +163,7 @@ def _first_of_all(batch: WorkBatch, user: User) -> int | None:
         # PostgreSQL makes a join of it; a list that is too long for its memory it would read for each row.
         rows = rows.filter(~Exists(_labelled(batch, user).filter(item=OuterRef("item"))))
         rows = rows.filter(~Exists(skipped.filter(work_item__item=OuterRef("item"))))
-    rows = rows.filter(~Exists(_held_elsewhere(user)))
+    rows = rows.filter(~Exists(held_elsewhere(user)))
     first: int | None = rows.aggregate(order=Min("order"))["order"]
     return first
 

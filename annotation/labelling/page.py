@@ -3,8 +3,10 @@ or one item.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+from unicodedata import east_asian_width
 
 from django.contrib import messages
 from django.db.models import Exists, OuterRef
@@ -19,6 +21,7 @@ from annotation.common.access import ProjectRequest
 from annotation.common.converters import whole_number
 from annotation.errors import InputError
 from annotation.labelling import queue
+from annotation.labelling.comments import flagged_by
 from annotation.labelling.label_queries import in_words
 from annotation.labelling.limits import first_labels, remaining_quota
 from annotation.labelling.queries import annotator_pace, waiting_for
@@ -93,8 +96,11 @@ def _own_labels(request: ProjectRequest) -> Any:
 # --- Shown ---
 SHOWN = 60
 """Characters of an answer that a message repeats."""
-MANY_CHOICES = 12
+MANY_CHOICES = 9
 """From more labels than this on, there is a field that finds them."""
+SHORTEST_NAME, SHORT_NAME, LONG_NAME, LONG_WORD = 9, 12, 40, 18
+"""Letters of labels of which two lie side by side on a phone, three or two in a window, and of the longest
+word in one of these two."""
 
 
 @dataclass(frozen=True)
@@ -124,26 +130,46 @@ def show(
     names = {choice.key: choice.name for choice in choices}
     before = (task.correcting.value if task.correcting else task.draft_value) if task else None
     comment = task.correcting.comment if task and task.correcting else ""
+    pace = annotator_pace(project=project, user=user)
+    waiting = waiting_for(project=project, user=user) if task else 0
     context: dict[str, Any] = {
         "task": task,
         "task_type": TASK_TYPES[project.task_type],
+        "question": project.question or (TASK_TYPES[project.task_type].question if choices else _("Label")),
+        "flagged": bool(task and flagged_by(user, [task.item.pk])),
         "said": said if request.htmx else None,
         "choices": choices,
         "many_choices": len(choices) > MANY_CHOICES,
+        "choice_columns": columns_class([choice.name for choice in choices]),
         "typed": typed is not None,
         "given": typed["value"] if typed else before,
         "given_comment": typed["comment"] if typed else comment,
         "note": _note(task, _short(in_words(before, names))) if task else "",
         "idempotency_key": secrets.token_hex(16),
         "skip_reasons": _skip_reasons(TASK_TYPES[project.task_type]),
-        "pace": annotator_pace(project=project, user=user),
-        "waiting": waiting_for(project=project, user=user) if task else 0,
+        "pace": pace,
+        "waiting": waiting,
+        "most_today": max(1, pace.today + waiting),
         "objection": "" if task else why_not_mine(project, user),
         "missing": "" if task else _missing(request),
         "over": not task and _is_over(project),
     }
     template = "annotation/labelling/_task.html" if request.htmx else "annotation/labelling/annotate.html"
     return render(request, template, context)
+
+
+def columns_class(names: Sequence[str]) -> str:
+    """In how many columns labels lie, so that no name breaks within a word: in a window, and on a phone."""
+    longest = max(map(_width, names), default=0)
+    longest_word = max((_width(word) for name in names for word in name.split()), default=0)
+    if longest <= SHORT_NAME:
+        return "columns-3 narrow-2" if longest <= SHORTEST_NAME else "columns-3"
+    return "columns-2" if longest <= LONG_NAME and longest_word <= LONG_WORD else "columns-1"
+
+
+def _width(text: str) -> int:
+    """In Latin letters."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _missing(request: ProjectRequest) -> str:
@@ -173,6 +199,7 @@ def cards(request: ProjectRequest) -> list[dict[str, Any]]:
     tasks = queue.claim_ahead(project=project, user=request.user, holding=holding(request) or set())
     drafts = any(task.draft_value is not None for task in tasks)
     names = dict(project.choices.values_list("key", "name")) if drafts else {}
+    flagged = flagged_by(request.user, [task.item.pk for task in tasks])
     return [
         {
             "work_item": task.work_item.pk,
@@ -181,6 +208,8 @@ def cards(request: ProjectRequest) -> list[dict[str, Any]]:
                 "components/_item_content.html",
                 {"item": task.item, "slug": project.slug, "text_format": project.text_format},
             ).strip(),
+            "name": task.item.short_name,
+            "flagged": task.item.pk in flagged,
             "given": task.draft_value,
             "note": _note(task, _short(in_words(task.draft_value, names))),
         }

@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from annotation.common.clock import database_time
 from annotation.labelling.limits import first_labels, midnight, remaining_quota
+from annotation.labelling.next_item import held_elsewhere
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 
@@ -90,17 +91,33 @@ def _waiting_by_roster(batches: list[int], user: User) -> int:
     """What is this person's and they did not skip."""
     work = WorkItem.objects.filter(batch__in=batches, assigned_to=user, state__in=WorkItem.UNFINISHED)
     skipped = Skip.objects.filter(user=user, cleared_at__isnull=True, work_item=OuterRef("pk"))
-    return work.filter(~Exists(skipped)).count()
+    given = Q(leased_to=user) | ~Exists(held_elsewhere(user))
+    return work.filter(given, ~Exists(skipped)).count()
 
 
 def _waiting(batches: list[int], user: User) -> int:
     work = WorkItem.objects.filter(batch__in=batches)
-    mine_or_expired = Q(leased_to=user) | Q(lease_expires_at__lte=database_time())
-    skipped = Skip.objects.filter(
-        user=user, cleared_at__isnull=True, work_item__batch__in=batches, work_item__state=State.OPEN
-    )
+    now = database_time()
+    expired = Q(state=State.LEASED, lease_expires_at__lte=now) & ~Q(leased_to=user)
+    mine = work.filter(state=State.LEASED, leased_to=user).count()
     # Counted apart, as the index has the states: what is open is many, what is skipped or leased is few.
-    return _open(batches) + work.filter(mine_or_expired, state=State.LEASED).count() - skipped.count()
+    free = _open(batches) + work.filter(expired).count()
+    return mine + max(0, free - len(_kept_back(batches, user, Q(state=State.OPEN) | expired)))
+
+
+def _kept_back(batches: list[int], user: User, free: Q) -> set[int]:
+    """Ids of work items that nobody holds, and that the queue does not give this person all the same: those
+    they skipped, and those whose item is with somebody for another batch.
+    """
+    work = WorkItem.objects.filter(free, batch__in=batches)
+    skipped = Skip.objects.filter(user=user, cleared_at__isnull=True, work_item__batch__in=batches)
+    kept = set(work.filter(pk__in=skipped.values("work_item")).values_list("pk", flat=True))
+    projects = WorkBatch.objects.filter(pk__in=batches).values("project")
+    # Few are with somebody: from their items to what waits, not through all that waits.
+    leased = WorkItem.objects.filter(state=State.LEASED, batch__project__in=projects)
+    items = list(leased.values_list("item", flat=True))
+    elsewhere = work.filter(Exists(held_elsewhere(user)), item__in=items)
+    return kept | set(elsewhere.values_list("pk", flat=True))
 
 
 def _open(batches: list[int]) -> int:
@@ -127,6 +144,7 @@ def _waiting_of_several(batches: list[int], user: User) -> int:
             Label.objects.filter(annotator=user, item=OuterRef("item"), work_item__batch=OuterRef("batch"))
         ),
         ~Exists(Skip.objects.filter(user=user, cleared_at__isnull=True, **same)),
+        Q(leased_to=user) | ~Exists(held_elsewhere(user)),
         batch__in=batches,
         state__in=WorkItem.UNFINISHED,
     )

@@ -157,7 +157,7 @@ def undo(request: ProjectRequest) -> HttpResponseBase:
 @needs("label", "POST")
 def heartbeat(request: ProjectRequest) -> HttpResponseBase:
     """Keep what the person looks at, and what the page holds behind it, for as long as they look."""
-    gone, message, until = [], "", None
+    gone, message, until, own = [], "", None, False
     # In the order in which they are shown: so they stay when the page is loaded again.
     if "work_item" in request.POST:
         try:
@@ -166,12 +166,13 @@ def heartbeat(request: ProjectRequest) -> HttpResponseBase:
             )
         except (ConflictError, InputError) as error:
             message = str(error)
+            own = newest_label(request, work_item_id(request)) is not None
     for number, token in held_ahead(request):
         try:
             queue.heartbeat(user=request.user, work_item_id=number, token=token)
         except (ConflictError, InputError):
             gone.append(number)
-    body = {"expires_at": until.isoformat() if until else None, "message": message, "gone": gone}
+    body = {"expires_at": until.isoformat() if until else None, "message": message, "own": own, "gone": gone}
     return JsonResponse(body, status=409 if message else 200)
 
 

@@ -69,3 +69,8 @@ class Item(models.Model):
 
     def __str__(self) -> str:
         return self.external_id
+
+    @property
+    def short_name(self) -> str:
+        """Its name for whoever labels it: without folders, which may say what is in them."""
+        return self.external_id.rstrip("/").rsplit("/", 1)[-1] or self.external_id

@@ -35,6 +35,13 @@ class Project(models.Model):
         default="single_choice",
         help_text="A name in annotation.task_types, whatever that has: no migration for a new one.",
     )
+    question = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("What is asked about each item, as the heading of the page on which people label."),
+    )
     guidelines = models.TextField(blank=True, help_text=_("Markdown, shown beside every item."))
     # Here and below: a process of the version before goes on making projects beside a migrated database.
     guidelines_html = models.TextField(

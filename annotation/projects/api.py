@@ -64,6 +64,12 @@ class Settings(serializers.Serializer[Any]):
     """What `create_project` and `update_project` take; what is allowed they say themselves."""
 
     name = serializers.CharField(max_length=200)
+    question = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="What is asked about each item: the heading of the page on which people label.",
+    )
     guidelines = serializers.CharField(
         required=False, allow_blank=True, max_length=limits.GUIDELINES, help_text="Markdown."
     )
@@ -112,6 +118,7 @@ class ProjectSummary(serializers.Serializer[Any]):
 
 
 class ProjectBody(ProjectSummary):
+    question = serializers.CharField(allow_blank=True)
     guidelines = serializers.CharField(allow_blank=True)
     currency = serializers.CharField()
     human_cost = serializers.DecimalField(
@@ -293,6 +300,7 @@ def _details(project: Project, role: str, *, costs: bool) -> dict[str, Any]:
 def _settings(project: Project) -> dict[str, Any]:
     return {
         "name": project.name,
+        "question": project.question,
         "guidelines": project.guidelines,
         "currency": project.currency,
         "lease_seconds": project.lease_seconds,

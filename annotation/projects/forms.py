@@ -16,6 +16,15 @@ from annotation.task_types import DEFAULT, TASK_TYPES, TaskType, task_type_title
 
 class ProjectBasicsForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=200)
+    question = forms.CharField(
+        label=_("Question"),
+        max_length=200,
+        required=False,
+        help_text=_(
+            "What people are asked about each item: it stands above the item. For example: "
+            "“What is the mail about?”"
+        ),
+    )
     guidelines = forms.CharField(
         label=_("Guidelines"),
         required=False,
@@ -58,7 +67,9 @@ class NewProjectForm(ProjectBasicsForm):
             "in place of the fields above."
         ),
     )
-    field_order = ["name", "task_type", "labels", "label_config", "guidelines", "human_cost", "currency"]
+    field_order = [
+        *("name", "task_type", "question", "labels", "label_config", "guidelines", "human_cost", "currency")
+    ]
 
     def task_types(self) -> list[tuple[TaskType, tuple[bool, str] | None]]:
         """Every task type, with what it needs on the server and whether that is there."""

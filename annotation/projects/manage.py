@@ -26,7 +26,7 @@ __all__ = ["ChoiceSpec", "create_project", "may_make_projects", "set_choices", "
 
 EDITABLE = frozenset(
     {
-        *("name", "guidelines", "currency", "human_cost", "lease_seconds", "text_format"),
+        *("name", "question", "guidelines", "currency", "human_cost", "lease_seconds", "text_format"),
         *("overlap", "overlap_share", "consensus"),
     }
 )
@@ -40,6 +40,7 @@ def create_project(
     name: str,
     choices: Sequence[ChoiceSpec] = (),
     task_type: str = DEFAULT,
+    question: str = "",
     guidelines: str = "",
     currency: str = "USD",
     human_cost: Decimal = Decimal(1),
@@ -71,6 +72,7 @@ def create_project(
     project = Project(
         name=name.strip(),
         task_type=task_type,
+        question=question.strip(),
         guidelines=guidelines,
         currency=currency.strip(),
         human_cost=human_cost,
@@ -124,7 +126,7 @@ def may_make_projects(user: User) -> bool:
 def update_project(*, project: Project, user: User, **fields: Any) -> Project:
     """Change what is in EDITABLE. How many people are asked holds for runs that start later.
 
-    Raises InputError whose `where` names the field, and ConflictError for guidelines that somebody builds
+    Raises InputError whose `where` names the field, and ConflictError for words that somebody builds
     on (`RoutingPort.wording_objection`); `project` is then unchanged.
     """
     if unknown := sorted(set(fields) - EDITABLE):
@@ -132,13 +134,17 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
     before = {name: getattr(project, name) for name in fields}
     try:
         for name, value in fields.items():
-            setattr(project, name, value.strip() if name in ("name", "currency") else value)
+            setattr(project, name, value.strip() if name in ("name", "question", "currency") else value)
         _validate(project)
         if project.guidelines != before.get("guidelines", project.guidelines):
             prepare_guidelines(project, before=before["guidelines"])
             stored = Project.objects.get(pk=project.pk)
             if objection := routing_port().wording_objection(project=stored, guidelines=project.guidelines):
                 raise ConflictError(objection, where="guidelines")
+        if project.question != before.get("question", project.question) and (
+            objection := routing_port().wording_objection(project=project, question=project.question)
+        ):
+            raise ConflictError(objection, where="question")
         if project.text_format != before.get("text_format", project.text_format) and (
             objection := routing_port().wording_objection(project=project, text_format=project.text_format)
         ):

@@ -73,6 +73,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
                 name=data["name"],
                 task_type=data["task_type"],
                 choices=form.specs(),
+                question=data["question"],
                 guidelines=data["guidelines"],
                 currency=data["currency"],
                 human_cost=data["human_cost"],

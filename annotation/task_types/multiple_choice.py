@@ -66,6 +66,7 @@ class MultipleChoice(TaskType):
         "Two answers are equal here if they have the same labels; each label alone is below."
     )
     template = "annotation/task_types/several_choices.html"
+    question = gettext_lazy("Which labels fit?")
     prompt_question = "Choose every label that fits the item. There may be none."
     prompt_ending = (
         "Answer with a JSON list of {labels}, exactly as in the list above, and nothing else; with [] where "

@@ -38,6 +38,7 @@ class SingleChoice(TaskType):
     losses = ("zero_one",)
     losses_of_numbers = ("numeric",)
     template = "annotation/task_types/one_choice.html"
+    question = gettext_lazy("Which label?")
     prompt_question = "Choose the one label that fits the item best."
     prompt_ending = "Answer with {label} alone, exactly as in the list, and nothing else."
     schema_name = "label"

@@ -20,6 +20,7 @@
     let aside = null; // what waits while a stored answer is corrected: {node, current, spent}
     let busy = false;
     let asShown = ""; // what stood in the field when the item appeared
+    let tallest = 0; // of the items that were shown at this width of the window
     const given = new Set(); // work items that were answered on this page
 
     const state = () => (task() ? task().dataset.state : "stopped");
@@ -40,7 +41,13 @@
       current = null;
       if (input) {
         const token = form().querySelector("input[name=token]").value;
-        current = { work_item: Number(input.value), token, nodes: [...stage().childNodes] };
+        current = {
+          work_item: Number(input.value),
+          token,
+          nodes: [...stage().childNodes],
+          name: document.getElementById("item-name").textContent,
+          flagged: !document.getElementById("item-flagged").hidden,
+        };
         ahead = ahead.filter((card) => card.work_item !== current.work_item);
         if (state() === "item") given.delete(current.work_item);
         if (!("typed" in task().dataset)) restore(drafts.get(draftName()));
@@ -55,6 +62,8 @@
       for (const input of task().querySelectorAll("input[name=work_item]")) input.value = card.work_item;
       for (const input of task().querySelectorAll("input[name=token]")) input.value = card.token;
       form().querySelector("input[name=idempotency_key]").value = labelling.randomKey();
+      document.getElementById("item-name").textContent = card.name;
+      flag(Boolean(card.flagged));
       const line = document.getElementById("task-note");
       line.textContent = note || "";
       line.hidden = !note;
@@ -63,6 +72,12 @@
       delete task().dataset.typed;
       answerWith({ value: value ?? null, comment: "" });
       restore(drafts.get(draftName()));
+    }
+
+    function flag(now, id = current.work_item) {
+      if (!current || current.work_item !== id) return;
+      current.flagged = now;
+      document.getElementById("item-flagged").hidden = !now;
     }
 
     // The form as if this had been answered: {value: text, list or null, comment}.
@@ -92,15 +107,34 @@
       drafts.put(draftName(), value || comment ? { value, comment } : null);
     }
 
+    let draftTimer = 0;
+    function draftSoon() {
+      window.clearTimeout(draftTimer);
+      draftTimer = window.setTimeout(draftNow, 300);
+    }
+
     // A form that was open below may have moved the item out of sight, and what is said above it.
     function inSight() {
       if (task().getBoundingClientRect().top < 0) document.querySelector(".annotate-bar").scrollIntoView({ block: "start" });
     }
 
+    // What is below the item stays where it is from one item to the next: the stage becomes no lower.
+    function keepHeight() {
+      if (!stage()) return;
+      tallest = Math.max(tallest, stage().offsetHeight);
+      stage().style.minHeight = `${tallest}px`;
+    }
+    window.addEventListener("resize", () => {
+      tallest = 0;
+      if (stage()) stage().style.minHeight = "";
+      keepHeight();
+    });
+
     function present(spent = 0) {
       const shown = current;
       asShown = field() ? field().value : "";
       inSight();
+      keepHeight();
       delete task().dataset.ready;
       if (!current) return on.shown();
       clock.start(spent);
@@ -172,6 +206,8 @@
       line.textContent = word.wordWaiting;
       stage().replaceChildren(line);
       document.getElementById("task-note").hidden = true;
+      document.getElementById("item-name").textContent = "";
+      document.getElementById("item-flagged").hidden = true;
       form().inert = true;
       on.shown();
       return false;
@@ -233,7 +269,7 @@
     }
 
     return {
-      take, receive, next, back, swap, holding, lose, draftNow, inSight, isReady, state, wordsForWaiting,
+      take, receive, next, back, swap, flag, holding, lose, draftNow, draftSoon, inSight, isReady, state, wordsForWaiting,
       current: () => current,
       // Leases in the order in which their items are shown.
       first: () => (aside ? aside.current : state() === "item" ? current : null),

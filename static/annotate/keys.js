@@ -27,15 +27,14 @@
         const nowhere = event.target === document.body || event.target.type === "checkbox";
         return give && !openBox && nowhere ? press(event, give) : undefined;
       }
-      if (event.key.startsWith("Arrow")) return openBox ? undefined : step(event);
+      if (event.key.startsWith("Arrow")) return step(event, openBox ? `#${openBox.id} [name=reason]` : CHOICES);
       if (singleKeys) single(event, openBox);
     });
 
     function single(event, openBox) {
       const { key } = event;
       if (openBox) {
-        const reason = openBox.querySelector(`button[data-number="${CSS.escape(key)}"]`);
-        if (reason) return press(event, reason);
+        // A label's key means the label, and nothing here.
         if ((openBox.id === "skip" && key === "s") || (openBox.id === "flag" && key === "f")) toggle(event, openBox);
         return;
       }
@@ -89,19 +88,29 @@
       event.preventDefault();
       details.open = details.id === "comment" || !details.open;
       details.querySelector(details.open ? FIRST[details.id] : "summary").focus();
-      if (details.open) details.scrollIntoView({ block: "nearest" });
+      if (details.open) (details.querySelector(".card") || details).scrollIntoView({ block: "nearest" });
     }
 
-    function step(event) {
+    const SHOWN = "#label-form .choice:not([hidden])";
+    const CHOICES = `${SHOWN}[name=value], ${SHOWN} input[type=checkbox]`;
+
+    function step(event, wanted) {
       const direction = event.key === "ArrowRight" || event.key === "ArrowDown" ? 1 : -1;
-      const all = "#label-form .choice:not([hidden])";
-      const buttons = [...document.querySelectorAll(`${all}[name=value], ${all} input[type=checkbox]`)];
+      const buttons = [...document.querySelectorAll(wanted)];
       const inside = buttons.indexOf(document.activeElement);
-      if (!buttons.length || (inside < 0 && document.activeElement !== document.body)) return;
+      const free = document.activeElement.matches("body, #skip-title");
+      if (!buttons.length || (inside < 0 && !free)) return;
       event.preventDefault();
       const next = inside < 0 ? (direction > 0 ? 0 : buttons.length - 1) : inside + direction;
       buttons[(next + buttons.length) % buttons.length].focus();
     }
+
+    // A press beside an open panel closes it.
+    document.addEventListener("pointerdown", ({ target }) => {
+      for (const panel of ["skip", "flag"].map(box)) {
+        if (panel && panel.open && !panel.contains(target)) panel.open = false;
+      }
+    });
 
     function openSheet() {
       if (!sheet.open) sheet.showModal();

@@ -24,7 +24,7 @@
         desk.lose(body.gone);
         on.lostAhead();
       }
-      if (body.message && first === desk.first()) on.lostFirst();
+      if (body.message && first === desk.first()) on.lostFirst(body);
     }
 
     window.setInterval(beat, Math.max(5, Number(word.leaseSeconds) / 3) * 1000);

@@ -83,18 +83,19 @@
     const desk = document.querySelector(".annotate-desk");
     const store = labelling.store("hypac-guidelines", {});
     if (!section) return { toggle: () => false };
-    const isWide = window.matchMedia("(min-width: 64rem)");
+    const isWide = window.matchMedia("(min-width: 1100px)");
 
-    function beside(now) {
-      desk.classList.toggle("with-guidelines", now);
-      opener.setAttribute("aria-expanded", String(now));
+    // Where there is room they are beside the item, until somebody folds them.
+    function fold(now) {
+      desk.classList.toggle("folded", now);
+      opener.setAttribute("aria-expanded", String(!now || !isWide.matches));
     }
 
     function toggle() {
       if (isWide.matches) {
-        const now = !desk.classList.contains("with-guidelines");
-        beside(now);
-        store.write(now ? { beside: true } : {});
+        const now = !desk.classList.contains("folded");
+        fold(now);
+        store.write(now ? { folded: true } : {});
       } else if (section.contains(document.activeElement)) {
         document.activeElement.blur();
         document.getElementById("task-area").scrollIntoView({ block: "start" });
@@ -110,7 +111,8 @@
       toggle();
     });
     opener.setAttribute("aria-controls", "guidelines");
-    beside(Boolean(store.read().beside));
+    fold(Boolean(store.read().folded));
+    isWide.addEventListener("change", () => fold(desk.classList.contains("folded")));
     return { toggle };
   };
 

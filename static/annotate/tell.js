@@ -120,6 +120,9 @@
       for (const name of ["per_hour", "median_seconds"]) {
         if (name in counted) cell(name).textContent = counted[name] === null ? "–" : format.format(counted[name]);
       }
+      const bar = area.querySelector("[data-count-bar]");
+      bar.value = counted.today + since;
+      bar.max = Math.max(1, counted.today + since, counted.today + counted.waiting);
       const undo = area.querySelector("form[data-undo]");
       if (undo && (since || counted.total)) undo.hidden = false;
     }

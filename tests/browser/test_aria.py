@@ -41,10 +41,13 @@ def test_the_page_where_one_label_is_chosen(context: BrowserContext, page: Page)
               - listitem:
                 - link "Label"
         - main:
-          - heading "Label" [level=1]
+          - heading "Which label?" [level=1]
           - status
+          - button "My labels"
           - button "Guidelines g"
           - button "Shortcuts ?"
+          - paragraph:
+            - progressbar "Your progress today"
           - article "Item": A tail, and it barks.
           - group "Which label?":
             - button "cat 1"
@@ -64,9 +67,9 @@ def test_the_page_where_one_label_is_chosen(context: BrowserContext, page: Page)
           - text: Comment (if you like)
           - textbox "Comment (if you like)"
           - group "Why?":
-            - button "Cannot tell 1"
-            - button "Cannot be shown or read 2"
-            - button "No label fits 3"
+            - button "Cannot tell"
+            - button "Cannot be shown or read"
+            - button "No label fits"
     """)
 
 
@@ -77,7 +80,7 @@ def test_the_page_where_labels_are_ticked_under_an_image(context: BrowserContext
     page.keyboard.press("2")
     expect(page.get_by_role("main")).to_match_aria_snapshot("""
         - main:
-          - heading "Label" [level=1]
+          - heading "Which labels fit?" [level=1]
           - article "Item":
             - img "The image to label"
           - group "Which labels fit?":

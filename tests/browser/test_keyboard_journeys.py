@@ -39,7 +39,7 @@ def test_from_the_login_page_through_fifty_labels(page: Page) -> None:
     page.goto("/login/")
     keys.log_in(annotator.username, PASSWORD)
     keys.press("Animals", opens="Animals")
-    keys.press("Label", opens="Label")
+    keys.press("Label", opens="Which label?")
     for number in range(50):
         page.wait_for_selector("#task[data-ready]")
         shown = page.locator("#item-text").inner_text()
@@ -99,7 +99,7 @@ def test_from_a_file_to_a_running_calibration(page: Page, table: Path) -> None:
     keys.press("Start the run", opens="Run 1")
     with away_from(page):
         work()
-    keys.press("Label", opens="Label")
+    keys.press("Label", opens="Which label?")
     page.wait_for_selector("#task[data-ready]")
 
     run = Run.objects.get()

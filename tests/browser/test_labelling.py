@@ -14,7 +14,7 @@ from annotation.labelling import queue
 from annotation.models import Label, Project, Skip, User
 from testbed.factories import PASSWORD, add_member, make_image_items, make_items, make_project
 from tests.browser.sessions import log_in
-from tests.browser.waiting import wait_until
+from tests.browser.waiting import skip, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -148,7 +148,7 @@ def test_escape_leaves_a_label_as_it_is(open_page, project, annotator) -> None:
     assert Label.objects.count() == 1
 
 
-def test_skip_asks_why_and_keys_mean_reasons_there(open_page, project, annotator) -> None:
+def test_skip_asks_why_and_a_label_s_key_means_nothing_else_there(open_page, project, annotator) -> None:
     ask(project, make_items(project, 2))
     page = open_page(annotator)
     ready(page)
@@ -164,8 +164,13 @@ def test_skip_asks_why_and_keys_mean_reasons_there(open_page, project, annotator
     page.locator("#skip-comment").fill("too dark 1")
     page.locator("#skip-comment").press("2")  # a digit of the comment, no reason
     assert Skip.objects.count() == 0
-    page.get_by_role("button", name="No label fits").focus()
-    page.keyboard.press("3")
+    page.locator("#skip-comment").press("Escape")
+    page.keyboard.press("s")
+    page.keyboard.press("2")  # the key of a label: it gives neither the label nor a reason
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("button", name="No label fits")).to_be_focused()
+    page.keyboard.press("Enter")
     expect(page.locator("#said")).to_contain_text("Skipped")
     skip = Skip.objects.get()
     assert (skip.reason, skip.comment, Label.objects.count()) == ("no_label_fits", "too dark 12", 0)
@@ -180,8 +185,7 @@ def test_a_skipped_item_comes_back_by_undo(open_page, project, annotator) -> Non
     expect(page.locator("#said")).to_contain_text("Saved")
     second = shown(page)
     ready(page)
-    page.keyboard.press("s")
-    page.keyboard.press("1")
+    skip(page)
     expect(page.get_by_role("heading", name="All done for now")).to_be_visible()
     page.keyboard.press("u")
     expect(page.locator("#item-text")).to_have_text(second)

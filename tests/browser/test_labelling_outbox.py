@@ -9,6 +9,7 @@ from annotation.labelling import queue
 from annotation.models import Choice, Draft, Label, Membership, Skip, WorkItem
 from testbed.factories import add_member, make_items
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown
+from tests.browser.waiting import skip
 
 __all__ = ["annotator", "open_page", "project"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -281,8 +282,7 @@ def test_a_skip_that_was_not_sent_is_taken_back(open_page, context, project, ann
     context.set_offline(True)
     ready(page)
     text = shown(page)
-    page.keyboard.press("s")
-    page.keyboard.press("1")
+    skip(page)
     expect(page.locator("#connection")).to_be_visible()
     assert shown(page) != text
     page.keyboard.press("u")

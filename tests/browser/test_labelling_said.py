@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from testbed.factories import make_items
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready
 from tests.browser.test_labelling_outbox import held
-from tests.browser.waiting import wait_until
+from tests.browser.waiting import skip, wait_until
 
 __all__ = ["annotator", "open_page", "project"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -16,8 +16,7 @@ def test_a_sentence_that_is_said_aloud_ends_once(open_page, project, annotator) 
     ask(project, make_items(project, 3))
     page = open_page(annotator)
     ready(page)
-    page.keyboard.press("s")
-    page.keyboard.press("1")
+    skip(page)
     expect(page.locator("#announce")).to_contain_text("Next item:")
     expect(page.locator("#announce")).not_to_contain_text("..")
 
@@ -28,8 +27,7 @@ def test_it_is_said_aloud_too_where_nothing_was_held_behind(context, open_page, 
     context.route("**/annotate/ahead/", lambda route: route.abort())
     page = open_page(annotator)
     ready(page)
-    page.keyboard.press("s")
-    page.keyboard.press("1")
+    skip(page)
     expect(page.locator("#announce")).to_contain_text("Next item:")
 
 
@@ -54,9 +52,10 @@ def test_an_earlier_answer_is_not_said_to_be_saved_while_the_connection_is_lost(
 def test_what_is_said_is_in_sight_after_a_flag(open_page, project, annotator) -> None:
     ask(project, make_items(project, 3))
     page = open_page(annotator)
-    page.set_viewport_size({"width": 1280, "height": 560})
+    page.set_viewport_size({"width": 1280, "height": 360})
     ready(page)
     page.keyboard.press("f")
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
     wait_until(page, "() => document.getElementById('task').getBoundingClientRect().top < 0")
     page.keyboard.press("Enter")
     expect(page.locator("#said")).to_contain_text("Flagged")

@@ -164,17 +164,69 @@ def test_guidelines_stand_beside_the_item_and_stay_there(open_page, project, ann
     def beside() -> bool:
         stage, guidelines = (page.locator(name).bounding_box() for name in ("#stage", "#guidelines"))
         assert stage
-        assert guidelines
-        return guidelines["x"] >= stage["x"] + stage["width"]
+        return guidelines is not None and guidelines["x"] >= stage["x"] + stage["width"]
 
-    assert not beside()
-    page.keyboard.press("g")
     assert beside()
+    page.keyboard.press("g")
+    assert not beside()
     page.reload()
     ready(page)
-    assert beside()
-    page.keyboard.press("g")
     assert not beside()
+    page.keyboard.press("g")
+    assert beside()
+    page.set_viewport_size({"width": 1000, "height": 800})
+    assert not beside()
+
+
+def test_what_opens_moves_nothing_and_a_flagged_item_shows_it(open_page, page) -> None:
+    long = make_project(choices=("Delivery was late", "Charged for something else", "None of the two"))
+    ask(long, make_items(long, ["Where is it?", "Where is my parcel? " * 20, "Hello"]))
+    open_other(open_page, page, long)
+    places = (
+        "() => [...document.querySelectorAll('.choice, .task-tools summary')].map((one) => one.offsetTop)"
+    )
+    before = page.evaluate(places)
+    page.keyboard.press("s")
+    assert page.evaluate(places) == before
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    assert page.evaluate(places) == before
+    page.keyboard.type("Odd")
+    page.keyboard.press("Enter")
+    expect(page.locator("#item-flagged")).to_be_visible()
+    flagged = page.locator("#item-name").inner_text()
+    page.reload()
+    ready(page)
+    assert page.locator("#item-name").inner_text() == flagged
+    expect(page.locator("#item-flagged")).to_be_visible()
+    page.keyboard.press("1")
+    ready(page)
+    assert page.locator("#item-name").inner_text() != flagged
+    expect(page.locator("#item-flagged")).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [390, 800, 1100, 1440])
+def test_no_label_breaks_within_a_word(open_page, page, width) -> None:
+    words = (
+        ["Complaint", "Shipping", "Cancellation"],
+        ["Misunderstanding about a refund", "Delivery was late"],
+    )
+    for names in words:
+        wide = make_project(choices=names)
+        ask(wide, make_items(wide, 1))
+        page.set_viewport_size({"width": width, "height": 800})
+        page.context.clear_cookies()
+        open_other(open_page, page, wide)
+        broken = page.evaluate("""() => [...document.querySelectorAll(".choice .name")].flatMap((name) => {
+          const text = name.firstChild;
+          return [...text.data.matchAll(/\\S+/g)].filter(({ 0: word, index }) => {
+            const range = document.createRange();
+            range.setStart(text, index);
+            range.setEnd(text, index + word.length);
+            return range.getClientRects().length > 1;
+          }).map(({ 0: word }) => word);
+        })""")
+        assert broken == []
 
 
 @pytest.mark.parametrize(("waits", "counted"), [(30, 30), (200, 60)])
@@ -195,16 +247,21 @@ def test_the_clock_stands_still_when_nobody_does_anything(
     assert abs(Label.objects.get().lead_time_ms - counted * 1000) < 3000
 
 
-def test_nothing_moves_from_item_to_item(open_page, project, annotator) -> None:
+def test_the_stage_fits_its_items_and_nothing_moves_up_again(open_page, project, annotator) -> None:
     ask(project, make_items(project, ["short", "long " * 300, "two\nlines"] * 3))
     page = open_page(annotator)
     held(page, 2)
-    ready(page)
-    place = page.get_by_role("button", name="cat").bounding_box()
-    for _ in range(6):
+    place, longest = 0.0, 0
+    for _ in range(8):
         ready(page)
+        box = page.get_by_role("button", name="cat").bounding_box()
+        assert box
+        length = len(page.locator("#stage").inner_text())
+        assert box["y"] > place if length > longest and longest else box["y"] >= place
+        if length < longest:
+            assert box["y"] == place
+        place, longest = box["y"], max(longest, length)
         page.keyboard.press("1")
-        assert page.get_by_role("button", name="cat").bounding_box() == place
     expect(page.locator("#said")).to_contain_text("Saved")
 
 

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from annotation.models import Label, Project, Skip
 from testbed.factories import add_member, make_items, make_project
 from tests.browser.test_labelling import ask, open_page, ready
+from tests.browser.waiting import skip
 
 __all__ = ["open_page"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -104,8 +105,7 @@ def test_a_text_has_lines_and_is_given_with_control_and_enter(open_page, project
     assert labels() == ["one\ntwo"]
     ready(page)
     page.keyboard.press("Escape")
-    page.keyboard.press("s")
-    page.keyboard.press("1")
+    skip(page)
     expect(page.locator("#said")).to_contain_text("Skipped")
     assert Skip.objects.count() == 1
 

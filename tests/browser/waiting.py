@@ -16,3 +16,9 @@ def wait_until(page: Page, expression: str) -> None:
     while not page.evaluate(expression):
         assert time.monotonic() < end, f"waited {SECONDS} s for {expression}"
         page.wait_for_timeout(PAUSE_MS)
+
+
+def skip(page: Page) -> None:
+    """Skip the item that is shown for the first reason, by keys."""
+    for key in ("s", "ArrowDown", "Enter"):
+        page.keyboard.press(key)

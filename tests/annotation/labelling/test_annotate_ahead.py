@@ -32,7 +32,7 @@ def test_the_page_gets_what_is_next_and_how_far_the_person_is(annotator, url) ->
     form, cards = open_page(annotator, url)
     assert len(cards) == queue.MAX_AHEAD
     assert form["work_item"] not in {str(card["work_item"]) for card in cards}
-    assert set(cards[0]) == {"work_item", "token", "html", "given", "note"}
+    assert set(cards[0]) == {"work_item", "token", "html", "name", "flagged", "given", "note"}
     holding = ",".join([form["work_item"], *(str(card["work_item"]) for card in cards)])
     again = annotator.post(url("annotate_ahead"), {"holding": holding}).json()
     assert (again["ahead"], again["counts"]["today"], again["counts"]["waiting"]) == ([], 0, 3)
