@@ -257,7 +257,8 @@ def test_the_stage_fits_its_items_and_nothing_moves_up_again(open_page, project,
         box = page.get_by_role("button", name="cat").bounding_box()
         assert box
         length = len(page.locator("#stage").inner_text())
-        assert box["y"] > place if length > longest and longest else box["y"] >= place
+        # Two short lines may have room where one had it.
+        assert box["y"] > place if length > 500 > longest > 0 else box["y"] >= place
         if length < longest:
             assert box["y"] == place
         place, longest = box["y"], max(longest, length)
