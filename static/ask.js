@@ -29,6 +29,11 @@
     event.preventDefault();
     event.stopPropagation();
     if (dialog.open) return;
+    if (more?.closest("[aria-busy=true]")) {
+      // What would be shown is about to be another: the question waits for it.
+      document.addEventListener("htmx:afterRequest", () => form.requestSubmit(button), { once: true });
+      return;
+    }
     asked = { form, button };
     fill(text, more, from);
     dialog.showModal();

@@ -154,7 +154,7 @@ def propose(plan: Plan, paths: Sequence[ForecastPath]) -> Proposal | None:
 
     def at(m: int) -> Forecast | None:
         changed = replace(plan, m=m)
-        if not 1 <= m <= _most(plan) or core_outlook.allowed_errors(changed, share=share)[1] < 0:
+        if not 1 <= m <= most_drawn(plan) or core_outlook.allowed_errors(changed, share=share)[1] < 0:
             return None
         return forecast(changed, paths)
 
@@ -221,7 +221,7 @@ def _best_saving(plan: Plan, pilot: PilotData, wrong: Floats, models: Sequence[i
     return found.best.net_saving if found else -np.inf
 
 
-def _most(plan: Plan) -> int:
+def most_drawn(plan: Plan) -> int:
     """Largest m: for the target population some items must be left over."""
     return plan.pool_size - (plan.pilot + 1 if plan.target == "population" else 0)
 
@@ -229,9 +229,9 @@ def _most(plan: Plan) -> int:
 def _candidates(plan: Plan) -> list[int]:
     """Round numbers from the least that certifies to two thirds of the pool, ascending."""
     least = core_outlook.smallest_n(plan, chains=number_of_chains(plan)) / float(plan.p)
-    most = max(2 * _most(plan) / 3, least)
+    most = max(2 * most_drawn(plan) / 3, least)
     spread = np.geomspace(max(least, 1), max(most, 1), STEPS)
-    return sorted({min(_round(m), _most(plan)) for m in spread})
+    return sorted({min(_round(m), most_drawn(plan)) for m in spread})
 
 
 def _round(m: float) -> int:

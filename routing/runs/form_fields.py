@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from routing.core.exact import plain
+
 
 def described(name: str, **attrs: Any) -> dict[str, Any]:
     """Attributes of a control whose help, and what is wrong with it, may change while it is filled in."""
@@ -31,6 +33,58 @@ def share_field(name: str, **options: Any) -> forms.DecimalField:
         localize=False,
         widget=forms.TextInput(attrs=described(name, inputmode="decimal", autocomplete="off")),
         error_messages={"invalid": _("Write a number such as 0.05.")},
+        **options,
+    )
+
+
+class PercentField(forms.DecimalField):
+    """A share that is typed in percent: "5", "5 %" and "5,0" are 0.05. A bare number below 1 could be meant
+    as a share, and is asked about.
+    """
+
+    def to_python(self, value: Any) -> Decimal | None:  # type: ignore[override]  # the stubs say int
+        text = str(value).strip() if value is not None else ""
+        signed = text.endswith("%")
+        written = text.removesuffix("%").strip()
+        if "." not in written and written.count(",") == 1:
+            written = written.replace(",", ".")
+        number = super().to_python(written)
+        if number is None and not signed:
+            return None
+        if number is None or not number.is_finite():
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        if not signed and 0 < number < 1:
+            raise forms.ValidationError(
+                _("Do you mean %(percent)s %% or %(share)s %%? Write it with the sign: “%(percent)s %%”."),
+                code="unclear",
+                params={"percent": plain(number), "share": plain(number.scaleb(2))},
+            )
+        if not 0 < number < 100:
+            raise forms.ValidationError(_("Write a percentage above 0 and below 100."), code="range")
+        return number.scaleb(-2)
+
+    def prepare_value(self, value: Any) -> Any:
+        """In percent, beside a sign that stands there already: only below 1 it is kept."""
+        if isinstance(value, Decimal):
+            value = typed_percent(value)
+        if not isinstance(value, str) or not value.strip().endswith("%"):
+            return value
+        bare = value.strip().removesuffix("%").strip()
+        return value if bare.startswith(("0", ".", ",")) else bare
+
+
+def typed_percent(share: Decimal) -> str:
+    """As somebody would type it: 0.05 is "5 %"."""
+    return f"{plain(share.scaleb(2))} %"
+
+
+def percent_field(name: str, **options: Any) -> forms.DecimalField:
+    return PercentField(
+        max_digits=9,
+        decimal_places=8,
+        localize=False,
+        widget=forms.TextInput(attrs=described(name, inputmode="decimal", autocomplete="off")),
+        error_messages={"invalid": _("Write a percentage such as 5 or 0.5 %.")},
         **options,
     )
 

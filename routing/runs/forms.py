@@ -16,7 +16,7 @@ from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
 from routing.models import Run
 from routing.runs.commitment_report import draw_menu
-from routing.runs.form_fields import ParametersField, described, share_field
+from routing.runs.form_fields import ParametersField, described, percent_field, share_field
 from routing.runs.labelling_pace import labelling_time_of
 from routing.runs.plan_fields import DEFAULT_SHARE, columns_of_probabilities
 from routing.runs.plan_options import Option, PlanOptions, plan_options
@@ -67,22 +67,22 @@ NOT_IN_PLANS = ("anyway", "accept_unusable", "accept_dearer", "seconds", "shares
 
 
 class PlanForm(ReferenceFields):
-    epsilon = share_field(
+    epsilon = percent_field(
         "epsilon",
         label=_("At most this share of labels that differ from the reference"),
         initial=Decimal("0.05"),
         help_text=_(
-            "0.05 means that at most 5 % of the delivered labels may differ from the label that a person "
-            "would give, or two people or an expert where the plan says so below. The lower it is, the more "
-            "items go to people."
+            "5 %: of the delivered labels at most 5 in 100 may differ from the label that a person would "
+            "give, or two people or an expert where the plan says so below. The lower it is, the more items "
+            "go to people."
         ),
     )
-    alpha = share_field(
+    alpha = percent_field(
         "alpha",
         label=_("Accepted risk that this does not hold"),
         initial=Decimal("0.05"),
         help_text=_(
-            "0.05: of a hundred such draws at most five may lead to a promise that does not hold. The lower "
+            "5 %: of a hundred such draws at most five may lead to a promise that does not hold. The lower "
             "it is, the more labels the calibration needs."
         ),
     )
@@ -271,9 +271,3 @@ class PlanForm(ReferenceFields):
 
     def ask_whether_dearer(self, warning: str) -> None:
         self.add_error("accept_dearer", format_lazy("{} {}", _("Nothing was started."), warning))
-
-
-def suggested_m(project: Project) -> int:
-    """A draw that is worth its labels: a fifth of the items, 100 to 1,000, and no more than there are."""
-    count = project.items.count()
-    return max(1, min(max(100, min(1000, count // 5)), count))

@@ -11,13 +11,14 @@ from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
 from annotation.common.api.schema import Nothing
-from annotation.models import User
+from annotation.models import Project, User
 from routing.common.api_bodies import OptionBody, decimal_number
 from routing.models import Run
 from routing.runs.forecast import PlanForecast, forecast_of_plan
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.measurements import Measured
 from routing.runs.plan import PlanOutlook, outlook_of_plan
+from routing.runs.plan_choices import EPSILONS, promises_of_plan
 from routing.runs.plan_fields import columns_of_probabilities
 from routing.runs.plan_options import Option, plan_options
 from routing.runs.reference_api import ReferencesBody, references_part
@@ -159,6 +160,22 @@ class MeasuredBody(serializers.Serializer[Any]):
     forecast = ForetoldBody(allow_null=True)
 
 
+class PromiseBody(serializers.Serializer[Any]):
+    """What a promise takes, at the alpha of the plan."""
+
+    epsilon = decimal_number()
+    smallest_n = serializers.IntegerField(help_text="Labels by people that could certify anything.")
+    m = serializers.IntegerField(
+        allow_null=True,
+        help_text="How many items to draw: what is expected to cost least in all once models are measured, "
+        "else enough to certify something; null where there are too few items.",
+    )
+    labels = serializers.IntegerField(help_text="By people for the calibration, with that m.")
+    forecast = ForecastBody(allow_null=True, help_text="With that m; null where nothing was measured.")
+    others = ForecastBody(many=True, help_text="With half and with twice that m, where they can certify.")
+    nearly_all_to_people = serializers.BooleanField(help_text="Whether people will label nearly all.")
+
+
 class MeasureFields(serializers.Serializer[Any]):
     """For which plan the models are measured. `size` is left out for that of a pilot."""
 
@@ -220,6 +237,7 @@ class OutlookBody(serializers.Serializer[Any]):
     warnings = serializers.ListField(child=serializers.CharField())
     final_audit = serializers.CharField(allow_blank=True, help_text="What it leaves to models and people.")
     measured = MeasuredBody()
+    promises = PromiseBody(many=True, help_text="For other epsilons; empty with the reference `expert`.")
     references = ReferencesBody(
         allow_null=True, help_text="Null where nothing was measured, or no expert can be the reference."
     )
@@ -252,7 +270,8 @@ class Plan(ProjectView):
         """What a plan would mean. Nothing is stored."""
         project = self.access.project
         seen = outlook_of_plan(project=project, **self.parsed(PlanFields))
-        return Response({**outlook_content(seen), **references_part(project, seen)})
+        promises = promises_content(project, seen)
+        return Response({**outlook_content(seen), "promises": promises, **references_part(project, seen)})
 
 
 class Measure(ProjectView):
@@ -309,6 +328,22 @@ def measured_content(measured: Measured, foretold: PlanForecast | None) -> dict[
 
 def _option(option: Option) -> dict[str, Any]:
     return {**asdict(option), "parameters": dict(option.parameters)}
+
+
+def promises_content(project: Project, seen: PlanOutlook) -> list[dict[str, Any]]:
+    found = promises_of_plan(project, seen, [(epsilon, seen.plan.alpha) for epsilon in EPSILONS])
+    return [
+        {
+            "epsilon": one.epsilon,
+            "smallest_n": one.least,
+            "m": one.m,
+            "labels": one.labels,
+            "forecast": asdict(one.best) if one.best else None,
+            "others": [asdict(other) for other in one.others],
+            "nearly_all_to_people": one.nearly_all,
+        }
+        for one in found
+    ]
 
 
 def outlook_content(seen: PlanOutlook) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """Planning a run: what is promised, how many labels that takes, and what it will cost."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from django.http import QueryDict
@@ -15,10 +18,20 @@ from annotation.models import Project
 from routing.common.states import UNDER_WAY
 from routing.models import Source
 from routing.runs.forecast import forecast_of_plan
-from routing.runs.forms import PlanForm, suggested_m
+from routing.runs.form_fields import typed_percent
+from routing.runs.forms import PlanForm
 from routing.runs.labelling_pace import PeopleTime, people_time_of
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.plan import PlanOutlook, outlook_of_plan
+from routing.runs.plan_choices import (
+    EPSILONS,
+    PRESETS,
+    Preset,
+    PromiseOutlook,
+    promises_of_plan,
+    sends_nearly_all,
+    suggested_m,
+)
 from routing.runs.pool import labelled_by_runs_of_people
 from routing.runs.reference_outlook import (
     missing_for_references,
@@ -29,7 +42,8 @@ from routing.runs.start import refuse_while_busy, start_run
 from routing.sources.warnings import confirmation_question, usability_in_words
 
 # What the buttons beside the forecast change, and beside which the form is shown again.
-LOOKS = ("look", "measure", "discard", "use_m", "without")
+LOOKS = ("look", "measure", "discard", "use_m", "without", "take")
+LARGE = 100
 
 
 @needs("runs.edit", "GET", "POST")
@@ -38,14 +52,20 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
     for whoever has no JavaScript, by which the outlook follows the fields, the others with what they change.
     """
     project = request.access.project
-    form = PlanForm(_chosen(request.POST) or None, project=project, initial={"m": suggested_m(project)})
+    form = PlanForm(
+        _chosen(request.POST) or None, project=project, initial={"m": suggested_m(project.items.count())}
+    )
     values: dict[str, Any] | None = None if form.is_bound else form.initial_values()
     if request.method == "POST" and form.is_valid():
         values = form.values()
         try:
             _measure(request, values)
             seen = outlook_of_plan(project=project, **values)
-            if not any(name in request.POST for name in LOOKS) and _confirmed(form, project, seen):
+            starts = not any(name in request.POST for name in LOOKS)
+            left = _questions(form, project, seen) if starts else []
+            for ask in left:
+                ask()
+            if starts and not left:
                 run = start_run(
                     project=project,
                     user=request.user,
@@ -57,11 +77,11 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             values = None  # what is wrong stands beside its field
             add_error(form, error)
     ready = project.items.exists() and Source.objects.filter(project=project).exists()
-    shown = _outlook(request, values, form.seconds_per_label) if ready and values else {}
+    shown = _outlook(request, form, values) if ready and values else {}
     if not form.is_bound and (foretold := shown.get("foretold")) and foretold.better_m:
         # What is proposed is where a plan begins.
         form = PlanForm(None, project=project, initial={"m": foretold.better_m})
-        shown = _outlook(request, form.initial_values(), form.seconds_per_label)
+        shown = _outlook(request, form, form.initial_values())
     return render(
         request,
         "routing/runs/plan.html",
@@ -83,6 +103,10 @@ def _chosen(data: QueryDict) -> QueryDict:
     changed = data.copy()
     if "use_m" in data:
         changed["m"] = str(data["use_m"])
+    if "take" in data:
+        for name, typed in zip(("epsilon", "alpha", "m"), str(data["take"]).split("|"), strict=False):
+            if typed:
+                changed[name] = typed
     if "without" in data:
         changed.appendlist("leave_out", str(data["without"]))
         changed.pop("score", None)  # of the model that may have been the first
@@ -100,18 +124,17 @@ def _measure(request: ProjectRequest, values: dict[str, Any]) -> None:
         discard_measurement(project=project, user=user)
 
 
-def _confirmed(form: PlanForm, project: Project, seen: PlanOutlook) -> bool:
-    """Whether nothing is left to be confirmed; the form asks for what is."""
-    dearer = "" if form.cleaned_data["accept_dearer"] else warning_of_references(project, seen)
-    anyway = form.cleaned_data["anyway"] or seen.statistics.certifiable
-    accepted = form.cleaned_data["accept_unusable"] or not seen.looked.asking
-    if not anyway:
-        form.ask_whether_anyway()
-    if not accepted:
-        form.ask_whether_unusable(confirmation_question(seen.looked.asking))
-    if dearer:
-        form.ask_whether_dearer(dearer)
-    return anyway and accepted and not dearer
+def _questions(form: PlanForm, project: Project, seen: PlanOutlook) -> list[Callable[[], None]]:
+    """What is left to be confirmed before a start, each as what has the form ask for it."""
+    ticked = form.cleaned_data if form.is_bound else {}
+    left: list[Callable[[], None]] = []
+    if not ticked.get("anyway") and not seen.statistics.certifiable:
+        left.append(form.ask_whether_anyway)
+    if not ticked.get("accept_unusable") and seen.looked.asking:
+        left.append(partial(form.ask_whether_unusable, confirmation_question(seen.looked.asking)))
+    if not ticked.get("accept_dearer") and (dearer := warning_of_references(project, seen)):
+        left.append(partial(form.ask_whether_dearer, dearer))
+    return left
 
 
 @needs("runs.edit", "GET")
@@ -120,7 +143,7 @@ def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
     form = PlanForm(request.GET, project=request.access.project)
     context: dict[str, Any] = {"form": form, "problems": [], "quiet": "quiet" in request.GET}
     if form.is_valid():
-        context |= _outlook(request, form.values(), form.seconds_per_label, form)
+        context |= _outlook(request, form, form.values())
     else:
         context["problems"] = [
             (form.fields[name].label if name in form.fields else "", " ".join(str(error) for error in errors))
@@ -129,18 +152,18 @@ def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
     return render(request, "routing/runs/_outlook_live.html", context | {"options": form.options})
 
 
-def _outlook(
-    request: ProjectRequest, values: dict[str, Any], seconds: int, form: PlanForm | None = None
-) -> dict[str, Any]:
+def _outlook(request: ProjectRequest, form: PlanForm, values: dict[str, Any]) -> dict[str, Any]:
+    project, seconds = request.access.project, form.seconds_per_label
     try:
-        found: PlanOutlook = outlook_of_plan(project=request.access.project, seconds=seconds, **values)
+        found: PlanOutlook = outlook_of_plan(project=project, seconds=seconds, **values)
     except HypacError as error:
-        if form is not None:
+        if form.is_bound:
             add_error(form, error)
         label = PlanForm.base_fields[error.where].label if error.where in PlanForm.base_fields else ""
         return {"problems": [(label, error.message)]}
     return {
         "outlook": found,
+        "asks_first": bool(_questions(form, project, found)),
         "usable": [(seen, usability_in_words(seen)) for seen in found.looked.sources],
         "hours": people_time_of(
             labels=found.plan.expected_labels,
@@ -152,9 +175,10 @@ def _outlook(
         "expert_hours": _hours_of_expert(found),
         "seconds": seconds,
         "committed_share": found.committed / found.people_only if found.people_only else None,
-        **_forecast(request.access.project, found),
-        "references": references_of_plan(request.access.project, found),
-        "references_missing": missing_for_references(request.access.project, found),
+        **_forecast(project, found),
+        **_promises(project, found, seconds),
+        "references": references_of_plan(project, found),
+        "references_missing": missing_for_references(project, found),
     }
 
 
@@ -164,6 +188,46 @@ def _hours_of_expert(seen: PlanOutlook) -> PeopleTime | None:
     least, most = seen.expert_labels
     each = seen.expert_time.seconds
     return PeopleTime(calibration=most * each, least=least * each, everything=seen.pool_size * each)
+
+
+@dataclass(frozen=True)
+class Promised:
+    """A row of what one gets, with what takes it into the form, and a preset where it is one."""
+
+    seen: PromiseOutlook
+    seconds: float
+    cost: Decimal
+    preset: Preset | None = None
+
+    @property
+    def take(self) -> str:
+        """Epsilon, alpha and m as they are typed."""
+        return "|".join(
+            (typed_percent(self.seen.epsilon), typed_percent(self.seen.alpha), str(self.seen.m or ""))
+        )
+
+
+def _promises(project: Project, seen: PlanOutlook, seconds: int) -> dict[str, Any]:
+    """What one gets for other promises, at the alpha of the plan, and for those to begin with."""
+    asked = [(epsilon, seen.plan.alpha) for epsilon in EPSILONS]
+    found = promises_of_plan(project, seen, [*asked, *((one.epsilon, one.alpha) for one in PRESETS)])
+    each, price = float(seen.people_per_item) * seconds, seen.plan.costs[-1]
+    rows = [
+        Promised(
+            one,
+            (one.labels if one.best is None else one.best.people) * each,
+            about(one.labels * price if one.best is None else one.best.net_cost),
+            preset,
+        )
+        for one, preset in zip(found, (*(None for _ in asked), *PRESETS), strict=False)
+    ]
+    return {"promises": rows[: len(asked)], "presets": rows[len(asked) :]}
+
+
+def about(amount: Decimal | float) -> Decimal:
+    """A foretold amount, in whole units where it has three digits of them."""
+    exact = Decimal(amount)
+    return exact.quantize(Decimal(1) if exact >= LARGE else Decimal("0.01"))
 
 
 def _forecast(project: Project, seen: PlanOutlook) -> dict[str, Any]:
@@ -178,11 +242,12 @@ def _forecast(project: Project, seen: PlanOutlook) -> dict[str, Any]:
             {
                 "seen": row,
                 "best": foretold.proposal is not None and row == foretold.proposal.best,
-                "net": Decimal(row.net_cost).quantize(Decimal("0.01")),
+                "net": about(row.net_cost),
             }
             for row in foretold.rows
         ]
-        return {"foretold": foretold, "forecast_rows": rows}
+        nearly_all = sends_nearly_all(foretold.now, seen.pool_size)
+        return {"foretold": foretold, "forecast_rows": rows, "foretold_nearly_all": nearly_all}
     try:
         refuse_while_busy(project)
         left_out = {source.name for source in project.sources.all()} - {one.name for one in seen.sources}

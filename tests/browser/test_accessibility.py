@@ -254,7 +254,7 @@ def test_forms_that_are_refused(looker: Looker) -> None:
     for name in ("source_new", "import_upload", "prices"):
         looker.send_empty(*of(project, name), name)
     looker.page.goto(*of(project, "plan"))
-    looker.page.locator("[name=epsilon]").fill("2")
+    looker.page.locator("[name=epsilon]").fill("0.05")
     looker.page.wait_for_load_state("networkidle")
     looker.send("[name=epsilon]")
     looker.look_here("plan")

@@ -132,6 +132,6 @@ def test_the_page_where_a_run_is_planned(context: BrowserContext, page: Page) ->
           - button "Start the run"
           - status
     """)
-    page.locator("[name=epsilon]").fill("2")
+    page.locator("[name=epsilon]").fill("0.05")
     epsilon = page.locator("[name=epsilon]")
-    expect(epsilon).to_have_accessible_description(re.compile("must lie between 0 and 1"))
+    expect(epsilon).to_have_accessible_description(re.compile("Do you mean 0.05 % or 5 %"))

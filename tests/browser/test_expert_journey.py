@@ -74,7 +74,7 @@ def test_three_roles_bring_a_run_with_an_expert_to_its_end(
     hand, desk = phones[0].new_page(), phones[1].new_page()
 
     page.goto(f"/projects/{slug}/plan/")
-    page.locator("[name=epsilon]").fill("0.1")
+    page.locator("[name=epsilon]").fill("10")
     page.locator("[name=alpha]").fill("0.1")
     page.locator("[name=m]").fill("120")
     page.locator("#part-reference > summary").click()

@@ -41,7 +41,7 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     current("Plan")
     page.get_by_role("link", name="Plan", exact=True).last.click()
     page.wait_for_url("**/plan/")  # loaded: before, nothing listens to what is filled in
-    page.locator("[name=epsilon]").fill("0.1")
+    page.locator("[name=epsilon]").fill("10")
     page.locator("[name=alpha]").fill("0.1")
     page.locator("[name=m]").fill("100")
     expect(page.locator("#outlook")).to_contain_text("All 100 drawn items go to people")

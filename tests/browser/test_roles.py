@@ -119,7 +119,7 @@ def test_a_manager_goes_from_the_plan_to_the_file(page: Page, tmp_path: Path) ->
     go(page, "Runs")
     page.get_by_role("button", name="Plan the first run").click()
     page.wait_for_url("**/plan/")  # loaded: before, nothing listens to what is filled in
-    page.locator("[name=epsilon]").fill("0.1")
+    page.locator("[name=epsilon]").fill("10")
     page.locator("[name=alpha]").fill("0.1")
     page.locator("[name=m]").fill("40")
     expect(page.locator("#outlook")).to_contain_text("40 drawn items")

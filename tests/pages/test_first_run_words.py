@@ -56,7 +56,7 @@ def odd() -> Project:
 
 class TestUnusableAnswers:
     def test_who_labels_instead_is_said_before_a_start(self, odd: Project, client_of: Any) -> None:
-        plan = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "60", "p": "0.9"}
+        plan = {"epsilon": "10", "alpha": "10", "target": "dataset", "m": "60", "p": "0.9"}
         answer = client_of(odd.created_by).post(reverse("plan", args=[odd.slug]), plan)
         page = " ".join(unescape(answer.content.decode()).split())
         assert MOST_UNCERTAIN in page

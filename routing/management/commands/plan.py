@@ -15,7 +15,7 @@ from routing.delivery.queries import undelivered_run
 from routing.management.runs import run_content
 from routing.runs.forecast import forecast_of_plan
 from routing.runs.plan import PlanOutlook, outlook_of_plan
-from routing.runs.plan_api import measured_content
+from routing.runs.plan_api import measured_content, promises_content
 from routing.runs.pool import has_new_items
 from routing.runs.reference_api import SECONDS_OF_HOUR, references_part
 from routing.runs.reference_forms import share_in
@@ -104,7 +104,7 @@ class Command(ScriptCommand):
             seen = outlook_of_plan(project=access.project, **fields)
             part = references_part(access.project, seen)
             self.tell(
-                {**_content(seen), **part},
+                {**_content(seen), "promises": promises_content(access.project, seen), **part},
                 "\n".join([*_lines(seen), *part["warnings"], *_references(access.project, seen)]),
             )
             return

@@ -97,7 +97,7 @@ class TestRun:
         world = make_world(40, error=(lambda u: u,), costs=("1",))
         update_project(project=world.project, user=world.manager, overlap=2)
         client = client_of(world.manager)
-        plan = {"epsilon": "0.1", "alpha": "0.1", "m": "10", "p": "1"}
+        plan = {"epsilon": "10", "alpha": "10", "m": "10", "p": "1"}
         shown = text(client.post(reverse("plan", args=[world.project.slug]), plan))
         assert "with 2 people per item on average" in shown
         run = world.start(m=10, p=Decimal(1))

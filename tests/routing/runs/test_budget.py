@@ -343,7 +343,7 @@ class TestPages:
         assert work(world).state == Job.State.DONE
 
     def test_it_is_given_with_the_plan(self, world) -> None:
-        plan = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "60", "p": "0.9"}
+        plan = {"epsilon": "10", "alpha": "10", "target": "dataset", "m": "60", "p": "0.9"}
         client = logged_in(world.manager)
         client.post(reverse("plan", args=[world.project.slug]), {**plan, "budget": "99.5", "anyway": "on"})
         assert Run.objects.get().budget == Decimal("99.5")

@@ -138,7 +138,7 @@ def test_a_plan_says_where_its_draw_comes_from(client_of, world) -> None:
 
 def test_a_plan_says_which_level_earlier_draws_leave(client_of, world) -> None:
     client = client_of(world.manager)
-    plan = reverse("plan_outlook", args=[world.project.slug]) + "?epsilon=0.1&alpha=0.1&m=40"
+    plan = reverse("plan_outlook", args=[world.project.slug]) + "?epsilon=10&alpha=10&m=40"
     assert "have spent" not in client.get(plan).content.decode()
     cancel_run(run=world.calibrating(m=40), user=world.manager)
     page = client.get(plan).content.decode()

@@ -83,7 +83,7 @@ def test_models_that_are_renamed_later_keep_the_names_of_the_certificate(client_
 def test_nothing_is_measured_while_a_run_is_under_way(client_of):
     world = make_world(600, error=UNLIKE, **DEAR)
     client, address = client_of(world.manager), reverse("plan_outlook", args=[world.project.slug])
-    plan = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "60"}
+    plan = {"epsilon": "10", "alpha": "10", "target": "dataset", "m": "60"}
     assert 'name="measure"' in client.get(address, plan).content.decode()
     world.start(m=60)
     assert 'name="measure"' not in client.get(address, plan).content.decode()

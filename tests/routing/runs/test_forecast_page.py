@@ -14,7 +14,7 @@ from routing.runs.plan_options import plan_options
 from testbed.worlds import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
-PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "120", "p": "1"}
+PLAN = {"epsilon": "10", "alpha": "10", "target": "dataset", "m": "120", "p": "1"}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from testbed.factories import make_items, make_project
 from testbed.worlds import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
-PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "60", "p": "0.9"}
+PLAN = {"epsilon": "10", "alpha": "10", "target": "dataset", "m": "60", "p": "0.9"}
 
 
 @pytest.fixture
@@ -75,17 +75,64 @@ def test_a_refusal_stands_beside_its_field_and_keeps_what_was_chosen(client, wor
 
 
 @pytest.mark.parametrize(
-    ("typed", "read"), [("8 %", "0.08"), (" 2.5% ", "0.025"), ("8 \N{NO-BREAK SPACE}%", "0.08")]
+    ("typed", "read", "shown"),
+    [
+        ("5", "0.05", "5"),
+        ("8 %", "0.08", "8"),
+        (" 2.5% ", "0.025", "2.5"),
+        ("8 \N{NO-BREAK SPACE}%", "0.08", "8"),
+        ("2,5", "0.025", "2,5"),
+        ("0,5 %", "0.005", "0,5 %"),
+    ],
 )
-def test_a_share_may_be_typed_in_percent(typed, read) -> None:
+def test_a_promise_is_typed_in_percent(typed, read, shown) -> None:
     form = PlanForm({**PLAN, "epsilon": typed}, project=make_project())
     assert form.is_valid(), form.errors
     assert form.cleaned_data["epsilon"] == Decimal(read)
+    assert form["epsilon"].value() == shown  # beside the fixed sign; it is read the same again
 
 
-@pytest.mark.parametrize("typed", ["%", "x %", "5 %%", "nan %"])
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("0.5", "Do you mean 0.5 % or 50 %?"),
+        ("0,05", "Do you mean 0.05 % or 5 %?"),
+        (".001", "Do you mean 0.001 % or 0.1 %?"),
+    ],
+)
+def test_a_bare_number_below_one_is_asked_about_and_never_guessed(typed, asked) -> None:
+    form = PlanForm({**PLAN, "alpha": typed}, project=make_project())
+    assert asked in str(form.errors["alpha"])
+
+
+def test_a_promise_begins_in_percent() -> None:
+    form = PlanForm(None, project=make_project())
+    assert (form["epsilon"].value(), form.initial_values()["epsilon"]) == ("5", Decimal("0.05"))
+
+
+def test_other_shares_may_be_typed_in_percent_too() -> None:
+    form = PlanForm({**PLAN, "p": "8 %"}, project=make_project())
+    assert form.is_valid(), form.errors
+    assert form.cleaned_data["p"] == Decimal("0.08")
+
+
+@pytest.mark.parametrize("typed", ["%", "x %", "5 %%", "nan %", "1,000.5", "100", "0", "0 %", "-1", "5;"])
 def test_what_is_no_share_in_percent_is_said_so(typed) -> None:
     assert "epsilon" in PlanForm({**PLAN, "epsilon": typed}, project=make_project()).errors
+
+
+def test_what_a_start_freezes_is_there_for_the_dialog_once_nothing_is_left_to_confirm(client, world) -> None:
+    part = live(client, world, **PLAN)
+    asked = re.search(r'<template id="what-starts">(.*?)</template>', part, re.DOTALL)
+    assert asked
+    words = " ".join(re.sub(r"<[^>]+>", " ", asked[1]).split())
+    assert "150 items" in words
+    assert "Model 0, Model 1" in words or "Model 1" in words
+    assert "no limit" in words
+    hopeless = PLAN | {"epsilon": "1 %", "alpha": "1"}
+    assert 'id="what-starts"' not in live(client, world, **hopeless)  # the server asks first
+    assert 'id="what-starts"' in live(client, world, **hopeless, anyway="on")
+    assert 'data-ask-more="what-starts"' in page_of(client, world)
 
 
 def test_the_live_parts_follow_what_is_chosen(client, world) -> None:
@@ -140,7 +187,9 @@ def test_nothing_is_promised_where_no_answer_of_the_first_source_can_be_used(cli
     assert "can be certified at" not in part
     assert "comes first" in part
     seen = client.post(
-        f"/api/v1/projects/{world.project.slug}/plan/", PLAN | {"m": 60}, content_type="application/json"
+        f"/api/v1/projects/{world.project.slug}/plan/",
+        PLAN | {"epsilon": "0.1", "alpha": "0.1", "m": 60},
+        content_type="application/json",
     ).json()
     assert seen["certifiable"] is False
     assert "No answer of the first source has a usable score" in seen["sentence"]

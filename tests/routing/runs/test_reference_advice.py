@@ -25,6 +25,7 @@ from testbed.experts import ExpertWorld
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "m": 160}
+TYPED = {"epsilon": "10", "alpha": "10"}  # a page takes percent
 WAYS = (
     Way(PEOPLES_WORD, 4000.0, 240.0, 0.0),
     Way(SETTLED, 8000.0, 500.0, 0.0),
@@ -81,7 +82,7 @@ def commanded(here: ExpertWorld, *words: str) -> str:
 
 def page_of(here: ExpertWorld, client: Any, **plan: Any) -> str:
     client.force_login(here.world.manager)
-    answer = client.get(reverse("plan_outlook", args=[here.world.project.slug]), PLAN | plan)
+    answer = client.get(reverse("plan_outlook", args=[here.world.project.slug]), PLAN | plan | TYPED)
     return str(answer.content.decode())
 
 
@@ -196,10 +197,10 @@ def test_a_run_that_costs_more_than_its_expert_alone_is_asked_about_once_more(
     assert (answer.status_code, answer.json()["field"]) == (400, "accept_dearer")
     with pytest.raises(CommandError, match="--accept-dearer"):
         commanded(measured, *words, "--start")
-    page = client.post(reverse("plan", args=[project.slug]), plan).content.decode()
+    page = client.post(reverse("plan", args=[project.slug]), plan | TYPED).content.decode()
     assert "Start all the same, although the expert alone is expected to cost less" in page
     assert not Run.objects.exists()
-    client.post(reverse("plan", args=[project.slug]), plan | {"accept_dearer": "on"})
+    client.post(reverse("plan", args=[project.slug]), plan | TYPED | {"accept_dearer": "on"})
     assert Run.objects.get().created_by == manager
 
 

@@ -17,6 +17,7 @@ from testbed.experts import ExpertWorld
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "m": 160}
+TYPED = PLAN | {"epsilon": "10", "alpha": "10"}  # a page takes percent
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_the_page_the_api_and_the_command_tell_the_same(expert_world, client) ->
     ).json()["references"]
     assert [row["error"] for row in body["assumptions"]] == [0.02, 0.02, 0.05, 0.05, 0.08, 0.08]
     assert {way["reference"] for way in body["assumptions"][0]["ways"]} <= set(NAMES)
-    page = client.get(reverse("plan", args=[project.slug]), PLAN).content.decode()
+    page = client.get(reverse("plan", args=[project.slug]), TYPED).content.decode()
     assert "Whose label is right: what it costs" in page
     assert "Left empty: 120 USD" in page
     out = io.StringIO()
@@ -73,7 +74,7 @@ def test_with_an_expert_in_the_plan_her_price_counts_and_no_other_saving_is_fore
     assert dear.chosen.cheapest.cost > usual.chosen.cheapest.cost
     client.force_login(expert_world.world.manager)
     address = reverse("plan_outlook", args=[expert_world.world.project.slug])
-    page = client.get(address, PLAN | {name: str(value) for name, value in fields.items()}).content.decode()
+    page = client.get(address, TYPED | {name: str(value) for name, value in fields.items()}).content.decode()
     assert "What they foretell of each reference" in page
     assert "Expected net saving" not in page
 

@@ -57,13 +57,13 @@ class TestPlan:
         world = make_world(60)
         client = client_of(world.manager)
         url = reverse("plan", args=[world.project.slug])
-        good = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "40", "p": "0.9"}
+        good = {"epsilon": "10", "alpha": "10", "target": "dataset", "m": "40", "p": "0.9"}
         for name, value, words in [
-            ("epsilon", "5", "must lie between 0 and 1"),
-            ("alpha", "0", "must lie between 0 and 1"),
+            ("epsilon", "100", "above 0 and below 100"),
+            ("alpha", "0", "above 0 and below 100"),
             ("m", "61", "cannot be drawn from a pool of 60"),
             ("p", "1.5", "at most 1"),
-            ("epsilon", "five", "Write a number such as 0.05."),
+            ("epsilon", "five", "Write a percentage such as 5 or 0.5 %."),
         ]:
             page = text(client.post(url, {**good, name: value}))
             assert words in page, name
@@ -79,7 +79,7 @@ class TestPlan:
         world = make_world(60)
         client = client_of(world.manager)
         url = reverse("plan", args=[world.project.slug])
-        hopeless = {"epsilon": "0.01", "alpha": "0.01", "target": "dataset", "m": "20", "p": "0.9"}
+        hopeless = {"epsilon": "1", "alpha": "1", "target": "dataset", "m": "20", "p": "0.9"}
         words = "Start anyway: people will label everything"
         assert words not in text(client.get(url))
         page = text(client.post(url, hopeless))

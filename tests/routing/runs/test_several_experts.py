@@ -119,12 +119,39 @@ def test_the_page_the_api_and_the_command_take_several(here, client, capsys) -> 
     client.force_login(here.world.manager)
     plan = {"epsilon": "0.1", "alpha": "0.1", "m": "60", "reference": "expert"}
     page = reverse("plan_outlook", args=[project.slug])
-    seen = client.get(page, plan | {"expert": [one, two], "expert_shares": f"{one} = 3/4\n{two} = 25 %"})
+    seen = client.get(
+        page,
+        plan
+        | {
+            "epsilon": "10",
+            "alpha": "10",
+            "expert": [one, two],
+            "expert_shares": f"{one} = 3/4\n{two} = 25 %",
+        },
+    )
     assert f"{min(one, two)} or {max(one, two)} labels 30 in any case" in seen.content.decode()
     assert "among themselves is not known" in seen.content.decode()
-    twice = client.get(page, plan | {"expert": [one, two], "expert_shares": f"{one} = 0.5\n{one} = 0.5"})
+    twice = client.get(
+        page,
+        plan
+        | {
+            "epsilon": "10",
+            "alpha": "10",
+            "expert": [one, two],
+            "expert_shares": f"{one} = 0.5\n{one} = 0.5",
+        },
+    )
     assert f"{one} is given twice" in twice.content.decode()
-    short = client.get(page, plan | {"expert": [one, two], "expert_shares": f"{one} = 0.5\n{two} = 0.4"})
+    short = client.get(
+        page,
+        plan
+        | {
+            "epsilon": "10",
+            "alpha": "10",
+            "expert": [one, two],
+            "expert_shares": f"{one} = 0.5\n{two} = 0.4",
+        },
+    )
     assert "add up to 0.9" in short.content.decode()
 
     address = f"/api/v1/projects/{project.slug}/plan/"

@@ -13,7 +13,7 @@ from testbed.worlds import LONG, NUMBERS, SETS, Answers, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 CODE = Answers("code", (), LONG.true, LONG.right, LONG.wrong)
-PLAN = {"epsilon": "0.1", "alpha": "0.1", "m": "20", "p": "1", "target": "dataset", "rule": "fixed_sequence"}
+PLAN = {"epsilon": "10", "alpha": "10", "m": "20", "p": "1", "target": "dataset", "rule": "fixed_sequence"}
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ def test_the_plan_says_it_in_the_words_of_its_reference(client_of, reference: st
         plan["expert"] = here.expert.username
     client, slug = client_of(here.world.manager), here.world.project.slug
     body = client.post(reverse("api_plan", args=[slug]), plan, "application/json").json()
-    page = client.get(reverse("plan_outlook", args=[slug]), {**plan, "p": "1", "target": "dataset"})
+    typed = {**plan, "epsilon": "10", "alpha": "10", "p": "1", "target": "dataset"}  # a page takes percent
+    page = client.get(reverse("plan_outlook", args=[slug]), typed)
     shown = " ".join(unescape(page.content.decode()).split())
     for text in (f"{body['sentence']} {body['what_is_right']}", shown.split("By how often people err")[0]):
         assert (NOT_COUNTED in text) == (reference == "person")

@@ -28,6 +28,7 @@ from tests.routing.runs.test_script_commands import ended, run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "150", "p": "0.9"}
+TYPED = {**PLAN, "epsilon": "10", "alpha": "10"}  # a page takes percent
 WORDS = [word for name in ("epsilon", "alpha", "m", "p") for word in (f"--{name}", PLAN[name])]
 # Labels and confidences as they come: two unknown, one but for capitals, two confidences that are none.
 ROWS = [
@@ -107,13 +108,13 @@ def test_the_sources_and_the_plan_say_it_and_nothing_starts_before_it_is_confirm
     assert told in page_of(client, "source_edit", project.slug, source.pk)
     assert told in page_of(client, "plan", project.slug)
     assert "Can be certified, but look at the answers below" in page_of(client, "plan", project.slug)
-    assert told in page_of(client, "plan_outlook", project.slug, **PLAN)
+    assert told in page_of(client, "plan_outlook", project.slug, **TYPED)
     address = reverse("plan", args=[project.slug])
-    page = unescape(client.post(address, PLAN).content.decode())
+    page = unescape(client.post(address, TYPED).content.decode())
     assert "Start all the same" in page
     assert told in page
     assert not project.runs.exists()
-    answer = client.post(address, {**PLAN, "accept_unusable": "on"})
+    answer = client.post(address, {**TYPED, "accept_unusable": "on"})
     assert answer.url == reverse("run", args=[project.slug, 1])
     assert project.runs.get().accepts_unusable
     event = AuditEvent.objects.get(action="run.unusable_accepted")
@@ -153,7 +154,7 @@ def test_a_source_of_which_every_answer_can_be_used_asks_nothing(tmp_path: Path,
     client = client_of(project.created_by)
     with_source(project, client)
     assert "all 200 answers can be used" in page_of(client, "sources", project.slug)
-    assert client.post(reverse("plan", args=[project.slug]), PLAN).status_code == 302
+    assert client.post(reverse("plan", args=[project.slug]), TYPED).status_code == 302
 
 
 @pytest.mark.parametrize(("bad", "asks"), [(1, False), (20, False), (21, True)])
@@ -196,7 +197,7 @@ def test_a_plan_in_which_people_label_nearly_everything_says_so(tmp_path: Path, 
     project = imported(tmp_path, [("billing", "0.9"), *[("parcel", "0.8")] * 39])
     client = client_of(project.created_by)
     with_source(project, client)
-    page = page_of(client, "plan_outlook", project.slug, **{**PLAN, "m": "60", "epsilon": "0.2"})
+    page = page_of(client, "plan_outlook", project.slug, **{**TYPED, "m": "60", "epsilon": "20"})
     assert "Nearly everything would go to people: about 196 of 200 items" in page
     assert "Can be certified" not in page
     fields = {**PLAN, "m": 60, "epsilon": "0.2"}

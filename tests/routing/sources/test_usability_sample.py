@@ -20,7 +20,7 @@ from routing.sources.warnings import usability_in_words
 from testbed.factories import add_member, make_items
 from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture
-from tests.routing.sources.test_usability import PLAN, source_of
+from tests.routing.sources.test_usability import PLAN, TYPED, source_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
@@ -176,7 +176,7 @@ class TestBlind:
             client.get(reverse("sources", args=[slug])),
             client.get(reverse("source_edit", args=[slug, source.pk])),
             client.get(reverse("plan", args=[slug])),
-            client.get(reverse("plan_outlook", args=[slug]), PLAN),
+            client.get(reverse("plan_outlook", args=[slug]), TYPED),
             client.get(reverse("api_source", args=[slug, source.pk])),
             client.post(reverse("api_plan", args=[slug]), {**PLAN, "m": 40}, "application/json"),
             client.post(reverse("api_runs", args=[slug]), {**PLAN, "m": 40}, "application/json"),
