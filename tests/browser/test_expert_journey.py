@@ -75,7 +75,7 @@ def test_three_roles_bring_a_run_with_an_expert_to_its_end(
 
     page.goto(f"/projects/{slug}/plan/")
     page.locator("[name=epsilon]").fill("10")
-    page.locator("[name=alpha]").fill("0.1")
+    page.locator("[name=alpha]").fill("10")
     page.locator("[name=m]").fill("120")
     page.locator("#part-reference > summary").click()
     expect(page.locator("[name=expert]").first).to_be_hidden()
@@ -86,6 +86,7 @@ def test_three_roles_bring_a_run_with_an_expert_to_its_end(
     page.screenshot(path=shots / "plan.png", full_page=True)
     page.wait_for_load_state("networkidle")
     page.get_by_role("button", name="Start the run").click()
+    page.get_by_role("dialog").get_by_role("button", name="Start the run").click()
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
 
     work(here)

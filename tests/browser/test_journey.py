@@ -42,7 +42,7 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     page.get_by_role("link", name="Plan", exact=True).last.click()
     page.wait_for_url("**/plan/")  # loaded: before, nothing listens to what is filled in
     page.locator("[name=epsilon]").fill("10")
-    page.locator("[name=alpha]").fill("0.1")
+    page.locator("[name=alpha]").fill("10")
     page.locator("[name=m]").fill("100")
     expect(page.locator("#outlook")).to_contain_text("All 100 drawn items go to people")
     page.locator("[name=m]").fill("1000")
@@ -51,6 +51,7 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     expect(page.locator("#outlook")).to_contain_text("All 100 drawn items go to people")
     page.wait_for_load_state("networkidle")  # htmx reports a request that leaving the page cuts off
     page.get_by_role("button", name="Start the run").click()
+    page.get_by_role("dialog").get_by_role("button", name="Start the run").click()
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
 
     page.goto(f"/projects/{slug}/")

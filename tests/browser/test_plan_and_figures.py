@@ -61,6 +61,10 @@ def test_what_does_not_fit_is_refused_while_the_fields_change(planned) -> None:
     binomial = option(page, "bound", "binomial")
     expect(binomial.locator(".why")).to_contain_text("use 'hypergeometric'")
 
+    why_not = page.locator("#part-rule .options:has([name=bound])").get_by_label(
+        "Show what cannot be chosen here"
+    )
+    why_not.check()
     page.get_by_label("Exact count for new items").check()
     expect(page.locator("#id_bound_error")).to_contain_text("use 'hypergeometric'")
     expect(outlook).to_contain_text("use 'hypergeometric'")
@@ -121,6 +125,10 @@ def test_without_javascript_a_button_tells_what_the_plan_means(
     expect(page.locator("#outlook")).to_contain_text("All 100 drawn items go to people")
     expect(page.locator("#outlook")).to_contain_text("which is assumed")
     page.locator("#part-rule > summary").click()
+    why_not = page.locator("#part-rule .options:has([name=bound])").get_by_label(
+        "Show what cannot be chosen here"
+    )
+    why_not.check()
     page.get_by_label("Exact count for new items").check()
     page.get_by_role("button", name="Show what it means").click()
     expect(page.locator("#id_bound_error")).to_contain_text("use 'hypergeometric'")

@@ -120,11 +120,12 @@ def test_a_manager_goes_from_the_plan_to_the_file(page: Page, tmp_path: Path) ->
     page.get_by_role("button", name="Plan the first run").click()
     page.wait_for_url("**/plan/")  # loaded: before, nothing listens to what is filled in
     page.locator("[name=epsilon]").fill("10")
-    page.locator("[name=alpha]").fill("0.1")
+    page.locator("[name=alpha]").fill("10")
     page.locator("[name=m]").fill("40")
     expect(page.locator("#outlook")).to_contain_text("40 drawn items")
     page.wait_for_load_state("networkidle")
     page.get_by_role("button", name="Start the run").click()
+    page.get_by_role("dialog").get_by_role("button", name="Start the run").click()
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
     with away_from(page):
         work(project)
