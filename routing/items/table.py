@@ -41,6 +41,8 @@ class ItemRow:
     ----------
     label, label_name
         What a delivery would hold now, in its stored form and in words.
+    colors
+        Those of the choices in that label.
     given_by, annotator
         "person" or the name of the source that gave it; of a person also their name.
     reason
@@ -62,6 +64,7 @@ class ItemRow:
     image: Any
     label: Value | None = None
     label_name: str | None = None
+    colors: tuple[str, ...] = ()
     given_by: str | None = None
     annotator: str | None = None
     reason: str | None = None
@@ -228,7 +231,9 @@ def _rows(permission: ViewPermission, ids: list[int]) -> list[ItemRow]:
 
 
 def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemRow]:
-    names = dict(permission.project.choices.values_list("key", "name"))
+    choices = list(permission.project.choices.values_list("key", "name", "color"))
+    names = {key: name for key, name, _color in choices}
+    colors = {key: color for key, _name, color in choices}
     ids = [item.pk for item in items]
     run = permission.run
     titles = titles_of_sources(permission)
@@ -249,10 +254,16 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
             excerpt=item.excerpt,
             image=item.image,
             label_name=None if value is None else in_words(value, names),
+            colors=_colors(value, colors),
             uncertainty=scores.get(item.pk),
             routed_to=None if position is None else titles.get(position, ""),
             **label,
         )
+
+
+def _colors(value: Value | None, colors: Mapping[str, str]) -> tuple[str, ...]:
+    keys = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return tuple(colors[key] for key in keys if key in colors)
 
 
 def titles_of_sources(permission: ViewPermission) -> dict[int, str]:

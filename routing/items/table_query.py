@@ -66,6 +66,7 @@ COLUMNS: dict[str, Promise] = {
 }
 OUTPUT_COLUMNS = {"u", "sent"}
 SHOWN = ("label", "by", "u", "sent", "flags")
+GALLERY = "gallery"
 OFTEN = ("q", "stage", "label", "by")
 
 
@@ -81,6 +82,7 @@ class TableRequest:
     sort: str = DEFAULT
     columns: tuple[str, ...] = SHOWN
     run: int | None = None
+    gallery: bool = False
     refused: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -94,6 +96,8 @@ class TableRequest:
             query.setlist("col", list(self.columns))
         if self.run is not None:
             query["run"] = str(self.run)
+        if self.gallery:
+            query["look"] = GALLERY
         query.update(more)
         return query.urlencode()
 
@@ -139,6 +143,7 @@ def table_request(data: QueryDict, permission: ViewPermission) -> TableRequest:
         sort=sort if sort in NAMES else DEFAULT,
         columns=SHOWN if chosen in ((), usual) else chosen,
         run=run_of(data) if permission.run is not None else None,
+        gallery=data.get("look") == GALLERY,
         refused=refused,
         problems=problems,
     )

@@ -1,5 +1,6 @@
 """The pages of items: the table, one item, and changes to many at once, which can be undone."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -59,6 +60,8 @@ def items(request: ProjectRequest) -> HttpResponseBase:
             change for change in CHANGES.values() if allowed_changes(change, request.access, permission)
         ],
         "has_images": any(row.image for row in page.rows),
+        # The same table in its other look: as tiles, where there are images, or as rows again.
+        "other_look": replace(asked, gallery=not asked.gallery).query(),
         # A page that was cut off may be followed by one without rows: other pages may have what matches.
         "went_on": bool(after or before) and not lost,
         "lost": lost,
@@ -79,7 +82,9 @@ def _runs(permission: Any) -> list[int]:
 
 @needs("items.view", "GET")
 def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
-    """The address may carry the filters and the order of the table: "next" is the next one there."""
+    """The address may carry the filters and the order of the table: "next" is the next one there. The table
+    asks for what it shows beside its rows.
+    """
     project = request.access.project
     permission = view_permission(project, request.access, run=table_query.run_of(request.GET))
     asked = table_query.table_request(request.GET, permission)
@@ -88,9 +93,10 @@ def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     )
     if history is None:
         raise Http404("no such item in this project")
+    beside = request.htmx and "beside" in request.GET
     return render(
         request,
-        "routing/items/item.html",
+        "routing/items/_item_beside.html" if beside else "routing/items/item.html",
         {
             "history": history,
             "item": history.item,

@@ -49,8 +49,8 @@ def test_ticked_items_are_flagged_and_it_is_taken_back(table: Page) -> None:
 
 def test_filters_leave_a_short_address_and_fit_a_phone(table: Page) -> None:
     table.set_viewport_size({"width": 320, "height": 700})
+    # No button is needed.
     table.get_by_label("Search in names and texts").fill("red")
-    table.get_by_role("button", name="Show").click()
     expect(table.locator(".chips li")).to_have_count(1)
     # Empty filters and the usual order are not in the address.
     expect(table).to_have_url(re.compile(r"/items/\?q=red$"))
@@ -60,3 +60,23 @@ def test_filters_leave_a_short_address_and_fit_a_phone(table: Page) -> None:
     expect(table.locator("#ticked")).to_have_text("6 ticked")
     table.get_by_role("link", name="Take away the filter").click()
     expect(table.locator('input[name="item"]')).to_have_count(12)
+
+
+def test_an_item_stands_beside_its_row_and_keys_go_on_from_it(table: Page, project: Project) -> None:
+    rows = table.locator(".items-table tbody tr")
+    assert rows.first.bounding_box()["y"] <= 300
+    assert rows.first.bounding_box()["height"] == 36
+    table.get_by_role("link", name="t2", exact=True).click()
+    beside = table.get_by_role("complementary", name="The item that was chosen")
+    expect(beside).to_contain_text("blue 2")
+    # The page stays; the item's own address is a link in it.
+    expect(table).to_have_url(re.compile(r"/items/$"))
+    table.keyboard.press("ArrowDown")
+    expect(beside).to_contain_text("red 3")
+    expect(beside.get_by_role("link", name="t3")).to_have_attribute("href", re.compile(r"/items/\d+/$"))
+    table.keyboard.press("Space")
+    expect(table.locator("#ticked")).to_have_text("1 ticked")
+    expect(rows.nth(3).locator("input")).to_be_checked()
+    table.keyboard.press("Escape")
+    expect(beside).to_be_hidden()
+    expect(table.get_by_role("link", name="t3", exact=True)).to_be_focused()

@@ -11,7 +11,7 @@ from annotation.labelling import queue
 from annotation.labelling.comments import add_comment
 from annotation.models import Comment, Item, Label
 from routing.runs.cancel import cancel_run
-from testbed.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_image_items, make_items, make_project
 from testbed.worlds import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -252,3 +252,41 @@ def test_comments_and_decisions_of_a_hidden_batch_are_not_on_the_page() -> None:
     page = main_of(client.get(reverse("item", args=[world.project.slug, item.pk])))
     for words in ("secretly odd", "cannot see", "work.given_up"):
         assert words in page, words
+
+
+# --- Beside the table ---------------------------------------------------------------------------------------
+
+
+def test_the_item_beside_the_table_is_a_part_of_a_page_and_tells_no_more_than_its_page(db) -> None:
+    world = make_world(60)
+    world.calibrating(m=40)
+    item = world.project.items.earliest("pk")
+    Item.objects.filter(pk=item.pk).update(text=HOSTILE)
+    address = reverse("item", args=[world.project.slug, item.pk])
+    client = Client()
+    client.force_login(world.manager)
+    answer = client.get(address, {"beside": 1, "sort": "-name"}, headers={"HX-Request": "true"})
+    part = answer.content.decode()
+    assert "<html" not in part
+    assert f'href="{address}?sort=-name"' in part
+    assert "<img src=x" not in part
+    # Before the analysis nothing of a model is in it.
+    assert "Answers of the models" not in part
+    # Without htmx the same address is the page.
+    assert "<html" in client.get(address, {"beside": 1}).content.decode()
+
+
+def test_labels_have_the_colours_of_their_choices(routed) -> None:
+    client = Client()
+    client.force_login(routed.manager)
+    routed.project.choices.update(color="#123456")
+    page = table(client, routed.project)
+    assert 'fill="#123456"' in page
+
+
+def test_a_gallery_is_kept_in_the_address(project, owner) -> None:
+    make_image_items(project, 2)
+    assert 'href="?look=gallery"' in table(owner, project)
+    page = table(owner, project, look="gallery", sort="-name")
+    assert 'class="items-table gallery"' in page
+    assert 'href="?sort=-name">Rows</a>' in page
