@@ -109,7 +109,7 @@ def test_a_connection_is_changed_and_keeps_its_secret(page: Page) -> None:
     page.goto(reverse("connections", args=[project.slug]))
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_label("Secret key")).to_have_value("")
-    page.get_by_label("Name").fill("river")
+    page.get_by_label("Name", exact=True).fill("river")
     page.get_by_label("Folder in the bucket").fill("in/bound")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("The connection is saved")).to_be_visible()
