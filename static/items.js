@@ -92,7 +92,7 @@
     const mine = shown;
     const address = new URL(link.href);
     address.searchParams.set("beside", "1");
-    // The newest request counts: an answer to an older one is dropped.
+    // The newest request counts: it ends an older one (hx-sync).
     window.htmx.ajax("GET", address.pathname + address.search, { source: beside, target: beside, swap: "innerHTML" })
       .then(() => { if (mine === shown) beside.scrollTop = 0; });
   }
