@@ -16,7 +16,7 @@ from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.jobs import jobs
 from annotation.labelling import queue
-from annotation.models import AttemptBucket, AuditEvent, Item, KeyedRequest, Label, Project, StoredFile, User
+from annotation.models import AttemptBucket, AuditEvent, Item, KeyedRequest, Label, Mail, Project, StoredFile, User
 from annotation.people.invitations import accept, create_invitation
 from annotation.permissions import access_to
 from annotation.projects.lifecycle import (
@@ -306,10 +306,10 @@ class TestDelete:
         assert (removed.action, removed.target) == ("project.removed", deleted.target)
 
     def test_no_table_of_a_project_is_forgotten(self) -> None:
-        """All but accounts, and what is kept of requests for a day, belongs to a project."""
+        """All but accounts, letters to them, and what is kept of requests for a day, belongs to a project."""
         listed = {model for model, _ in tables_of(Project)}
         own = {model for app in ("annotation", "routing") for model in apps.get_app_config(app).get_models()}
-        assert own - listed == {User, KeyedRequest, AttemptBucket}
+        assert own - listed == {User, Mail, KeyedRequest, AttemptBucket}
 
     def test_the_page_says_that_work_under_way_is_cancelled(self, project, owner) -> None:
         jobs.enqueue(project=project, kind_name="import", params={})

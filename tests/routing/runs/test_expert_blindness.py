@@ -23,7 +23,7 @@ EACH = 2
 """Items of each reason, at most, whose pages and answers are looked at in each way."""
 LABEL = CHOICES[0]
 """Of what is looked at: pages repeat her answer."""
-OF_THE_ITEM = {"work_item", "token", "id", "item", "text", "html", "expires_at", "created_at"}
+OF_THE_ITEM = {"work_item", "token", "id", "item", "name", "text", "html", "expires_at", "created_at"}
 """Keys of answers that hold the item itself, its handles, and times."""
 COUNTS = {"today", "total", "per_hour", "median_seconds", "waiting"}
 
@@ -113,6 +113,7 @@ class Desk:
         if told and "correcting" not in text.split("data-state", 1)[-1][:20]:
             assert told["waiting"] == str(self.waiting())
         text = re.sub(r'(data-count="\w+">)[^<]*<', r"\1<", text)
+        text = re.sub(r'(data-count-bar [^>]*) value="\d+" max="\d+"', r"\1", text)
         text = re.sub(r'name="(csrfmiddlewaretoken|idempotency_key)" value="[^"]*"', r'name="\1"', text)
         text = re.sub(r'"X-CSRFToken": "[^"]*"', "", text)
         if label is not None:
@@ -124,6 +125,7 @@ class Desk:
             (f'name="work_item" value="{task.work_item.pk}"', 'name="work_item"'),
             (task.token or "-", "TOKEN"),
             (task.item.text, "TEXT"),
+            (f">{task.item.short_name}<", ">NAME<"),
         ):
             text = text.replace(own, name)
         return text
