@@ -16,7 +16,17 @@ from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.jobs import jobs
 from annotation.labelling import queue
-from annotation.models import AttemptBucket, AuditEvent, Item, KeyedRequest, Label, Mail, Project, StoredFile, User
+from annotation.models import (
+    AttemptBucket,
+    AuditEvent,
+    Item,
+    KeyedRequest,
+    Label,
+    Mail,
+    Project,
+    StoredFile,
+    User,
+)
 from annotation.people.invitations import accept, create_invitation
 from annotation.permissions import access_to
 from annotation.projects.lifecycle import (
