@@ -1,8 +1,20 @@
 """Filters of the table of items on a command line."""
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from django.core.management.base import CommandError
+
+
+def add_filters(parser: ArgumentParser) -> None:
+    """The argument whose values `filters_of` reads."""
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="only what this filter of the table of items finds; several times for several",
+    )
 
 
 def filters_of(texts: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from routing.delivery.deliver import deliver
 from routing.delivery.folder import base_in, check_folder, write_delivery
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.parts import find_base, newest_base
-from routing.management.filters import filters_of
+from routing.management.filters import add_filters, filters_of
 from routing.management.runs import NEWEST, RunCommand, left_to_label, run_content, run_of
 from routing.models import Delivery, Run
 
@@ -39,13 +39,7 @@ class Command(RunCommand):
             f"{NEWEST}: with --to the one whose files that folder holds, else the last one that was not "
             "filtered; everything where there is none",
         )
-        parser.add_argument(
-            "--filter",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="only what this filter of the table of items finds; several times for several",
-        )
+        add_filters(parser)
         parser.add_argument("--to", type=Path, metavar="FOLDER", help="waits for the delivery")
         parser.add_argument(
             "--partial", action="store_true", help="also while people label; rows without a label say so"

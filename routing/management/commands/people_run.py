@@ -6,7 +6,7 @@ from typing import Any
 from annotation.management.scripts import ScriptCommand, add_project, decimal_of
 from routing.by_people.start import Wanted, people_outlook, start_people_run
 from routing.core.exact import plain
-from routing.management.filters import filters_of
+from routing.management.filters import add_filters, filters_of
 from routing.management.runs import run_content
 
 
@@ -18,13 +18,7 @@ class Command(ScriptCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_project(parser)
-        parser.add_argument(
-            "--filter",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="only what this filter of the table of items finds; several times for several",
-        )
+        add_filters(parser)
         parser.add_argument("--sample", type=int, metavar="NUMBER", help="so many of them, drawn at random")
         parser.add_argument(
             "--overlap", type=int, metavar="NUMBER", help="people per item (default: as the project says)"
