@@ -23,7 +23,7 @@ EACH = 2
 """Items of each reason, at most, whose pages and answers are looked at in each way."""
 LABEL = CHOICES[0]
 """Of what is looked at: pages repeat her answer."""
-OF_THE_ITEM = {"work_item", "token", "id", "item", "name", "text", "html", "expires_at", "created_at"}
+OF_THE_ITEM = {"work_item", "token", "id", "item", "text", "html", "expires_at", "created_at"}
 """Keys of answers that hold the item itself, its handles, and times."""
 COUNTS = {"today", "total", "per_hour", "median_seconds", "waiting"}
 
@@ -146,7 +146,9 @@ class Desk:
         if key in OF_THE_ITEM and not isinstance(value, dict):
             return f"{key}: {type(value).__name__}"
         if isinstance(value, dict):
-            return {name: self.plain(one, name) for name, one in value.items()}
+            # Of a card the name is the item's.
+            of = {"name": "item"} if "work_item" in value else {}
+            return {name: self.plain(one, of.get(name, name)) for name, one in value.items()}
         return [self.plain(one) for one in value] if isinstance(value, list) else value
 
     def check(self, counts: dict[str, Any]) -> None:
