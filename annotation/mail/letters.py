@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
-from django.utils.translation import get_language, gettext as _, ngettext, override
+from django.utils.translation import get_language, gettext as _, gettext_noop, ngettext, override
 
 from annotation.common import mail as kinds
 from annotation.models import Invitation, Job, Mail, Membership, User
@@ -138,34 +138,24 @@ def _work(mail: Mail) -> Letter:
     return Letter(subject % {"count": total}, lines, _("Label"), path, WORK)
 
 
-def _run(mail: Mail, subject: str, line: str) -> Letter:
+RUNS = {
+    "run.calibration_done": (
+        gettext_noop("%(project)s: run %(run)s can be analysed"),
+        gettext_noop("All calibration labels of run %(run)s in %(project)s are there."),
+    ),
+    "run.audit_alarm": (
+        gettext_noop("%(project)s: an alarm in run %(run)s"),
+        gettext_noop("The audit of run %(run)s in %(project)s found more errors than were accepted."),
+    ),
+}
+"""Of what happens in a run the subject, and what is said of it."""
+
+
+def _run(mail: Mail) -> Letter:
     named = {"project": mail.data["name"], "run": mail.data["run"]}
+    subject, line = (_(words) % named for words in RUNS[mail.kind])
     path = reverse("run", args=[mail.data["project"], mail.data["run"]])
-    return Letter(subject % named, [line % named], _("Open the run"), path, NOTICES)
-
-
-def _calibration_done(mail: Mail) -> Letter:
-    return _run(
-        mail,
-        _("%(project)s: run %(run)s can be analysed"),
-        _("All calibration labels of run %(run)s in %(project)s are there."),
-    )
-
-
-def _audit_alarm(mail: Mail) -> Letter:
-    return _run(
-        mail,
-        _("%(project)s: an alarm in run %(run)s"),
-        _("The audit of run %(run)s in %(project)s found more errors than were accepted."),
-    )
-
-
-def _invalid(mail: Mail) -> Letter:
-    return _run(
-        mail,
-        _("%(project)s: the certificate of run %(run)s does not hold any more"),
-        _("Something under run %(run)s in %(project)s was changed. Its page says what."),
-    )
+    return Letter(subject, [line], _("Open the run"), path, NOTICES)
 
 
 def _job_failed(mail: Mail) -> Letter:
@@ -189,9 +179,7 @@ LETTERS: dict[str, Callable[[Mail], Letter]] = {
     kinds.PASSWORD: _password,
     kinds.INVITATION: _invitation,
     kinds.WORK: _work,
-    "run.calibration_done": _calibration_done,
-    "run.audit_alarm": _audit_alarm,
-    "run.invalid": _invalid,
+    **dict.fromkeys(RUNS, _run),
     "job.failed": _job_failed,
 }
 

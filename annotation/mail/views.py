@@ -86,13 +86,13 @@ def forgotten(request: HttpRequest) -> HttpResponseBase:
 @throttled
 def mail_ends(request: HttpRequest, token: str) -> HttpResponseBase:
     """End letters of one kind, by a link in them and without logging in. Looking at it changes nothing."""
-    wish, ended = wishes.read_ends(token), False
-    if not wish:
+    found = wishes.person_and_wish(token)
+    if found is None:
         raise Http404("no such link")
-    if request.method == "POST":
-        wishes.end_letters(token)
-        ended = True
-    return render(request, "annotation/mail/ends.html", {"wish": wish, "ended": ended})
+    ended = request.method == "POST"
+    if ended:
+        wishes.end_letters(*found)
+    return render(request, "annotation/mail/ends.html", {"wish": found[1], "ended": ended})
 
 
 def _only_with_mail() -> None:

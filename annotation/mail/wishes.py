@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.common.mail import PASSWORD, is_on, may_be_written_to, once, store_mail
+from annotation.common.mail import PASSWORD, may_be_written_to, once, store_mail
 from annotation.errors import ConflictError, InputError
 from annotation.mail.letters import CONFIRM_DAYS, CONFIRMS, ENDS, NOTICES, WORK
 from annotation.models import User
@@ -46,29 +46,23 @@ def forgotten(named: str) -> None:
     """Send whoever lost a password a link with which it is set, if there is such an account and its address
     is known to be its holder's. What is answered is the same in any case.
     """
-    if not is_on():
-        return
     mine = User.objects.filter(may_be_written_to(), Q(username=named) | Q(email__iexact=named))
     # Of the accounts that share an address.
     for user in mine[:5]:
         store_mail(kind=PASSWORD, to=user.email, user=user, data={}, key=once(PASSWORD, user))
 
 
-def end_letters(token: str) -> str:
-    """Switch off the letters that the link is of, and return which; "" where it is no such link. The link
-    holds for ever, as letters are kept.
+def person_and_wish(token: str) -> tuple[int, str] | None:
+    """Whose letters, and which, the link in one of them ends; None where it is no such link. It holds for
+    ever, as letters are kept.
     """
     try:
         who, wish = signing.loads(token, salt=ENDS)
     except signing.BadSignature:
-        return ""
-    User.objects.filter(pk=who).update(**{WISHES[wish]: False})
-    return str(wish)
+        return None
+    return int(who), str(wish)
 
 
-def read_ends(token: str) -> str:
-    """Which letters a link switches off; "" where it is none."""
-    try:
-        return str(signing.loads(token, salt=ENDS)[1])
-    except signing.BadSignature:
-        return ""
+def end_letters(user_id: int, wish: str) -> None:
+    """Send this person no such letters from now on."""
+    User.objects.filter(pk=user_id).update(**{WISHES[wish]: False})

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
             field=models.BooleanField(
                 db_default=True,
                 default=True,
-                help_text="Calibration labels are complete, a job failed, a certificate does not hold any more.",
+                help_text="Calibration labels are complete, an audit raised an alarm, a job failed.",
             ),
         ),
         migrations.AddField(

@@ -141,7 +141,7 @@ class User(AbstractUser):
     mail_notices = models.BooleanField(
         default=True,
         db_default=True,
-        help_text=_("Calibration labels are complete, a job failed, a certificate does not hold any more."),
+        help_text=_("Calibration labels are complete, an audit raised an alarm, a job failed."),
     )
     mail_work = models.BooleanField(
         default=True, db_default=True, help_text=_("Once a day at most, where items wait for you.")
