@@ -11,6 +11,7 @@ from annotation.people import (
     accounts_views as accounts,
     invitations_views as invitations,
     members_views as members,
+    sign_on_views as sign_on,
     tokens_views as tokens,
 )
 from annotation.projects import connections_views as connections, go, jobs_views as jobs, views as projects
@@ -20,6 +21,8 @@ urlpatterns = [
     path("", projects.project_list, name="project_list"),
     path("login/", accounts.login, name="login"),
     path("logout/", accounts.logout, name="logout"),
+    path("sign-on/", sign_on.sign_on_start, name="sign_on"),
+    path("sign-on/done/", sign_on.sign_on_done, name="sign_on_done"),
     path("account/", accounts.account, name="account"),
     path("password/", accounts.password, name="password"),
     path("password/<str:uidb64>/<str:token>/", accounts.reset, name="password_reset"),

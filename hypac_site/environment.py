@@ -1,6 +1,7 @@
 """Reading settings from the environment, with errors that name the variable."""
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -124,6 +125,39 @@ def mail_settings(url: str, sender: str, address: str) -> dict[str, Any]:
         "EMAIL_TIMEOUT": 20,  # seconds, for each answer
         "DEFAULT_FROM_EMAIL": sender,
     }
+
+
+def issuer(name: str) -> str:
+    """The address of an OpenID Connect provider, as it stands in its own tokens; "" for none. Without TLS it
+    is only this machine.
+    """
+    url = text(name)
+    parts = urlsplit(url)
+    near = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    good = parts.netloc and not parts.query and (parts.scheme == "https" or (parts.scheme == "http" and near))
+    if url and not good:
+        raise ImproperlyConfigured(f"{name}={url!r}: write https://id.example.org/realms/team.")
+    return url.removesuffix("/.well-known/openid-configuration")
+
+
+def group_roles(name: str, roles: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Which role in which project a group gives: {"group": {"project": "role"}}, as JSON."""
+    given = text(name)
+    if not given:
+        return {}
+    try:
+        found = json.loads(given)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is no JSON: {error}.") from None
+    lines = found.items() if isinstance(found, dict) else [("", None)]
+    for group, projects in lines:
+        wrong = not isinstance(projects, dict) or any(role not in roles for role in projects.values())
+        if wrong:
+            raise ImproperlyConfigured(
+                f'{name}, group {group!r}: write {{"group": {{"project": "role"}}}}, with the name in the '
+                f"project's address, and one of the roles {', '.join(roles)}."
+            )
+    return found
 
 
 def bearer_token(name: str) -> str:
@@ -297,6 +331,8 @@ def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
         "HYPAC_CACHE_URL",
         "HYPAC_STATIC_ROOT",
         "HYPAC_PROJECT_MAKERS",
+        "HYPAC_OIDC_ISSUER",
+        "HYPAC_LOCAL_LOGIN",
     ):
         os.environ.pop(variable, None)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import dj_database_url
 from csp.constants import NONE, SELF
 from django.conf import global_settings
+from django.core.exceptions import ImproperlyConfigured
 
 from hypac_site import environment, private_files, worker_memory
 
@@ -17,6 +18,7 @@ HYPAC_UMASK = environment.umask("HYPAC_UMASK", 0o077)
 # Of this process and its children. Static files are for everybody, and may be handed out by another program.
 os.umask(0o022 if environment.flag("HYPAC_COLLECT_STATIC") else HYPAC_UMASK)
 
+ROLES = ("viewer", "annotator", "reviewer", "manager", "owner")
 DEBUG = environment.flag("DJANGO_DEBUG")
 HTTPS = environment.flag("HYPAC_HTTPS")
 EMBEDDED = not environment.text("DATABASE_URL")
@@ -237,8 +239,29 @@ HYPAC_PROJECT_MAKERS = environment.one_of("HYPAC_PROJECT_MAKERS", ("everybody", 
 AUTHENTICATION_BACKENDS = [
     "annotation.people.attempt_limits.CountingBackend",
     "axes.backends.AxesStandaloneBackend",
-    "django.contrib.auth.backends.ModelBackend",
+    "annotation.people.log_in.PasswordBackend",
+    "annotation.people.log_in.SignOnBackend",
 ]
+# Logging in by an OpenID Connect provider (annotation/people/sign_on.py); empty: by password alone.
+HYPAC_OIDC_ISSUER = environment.issuer("HYPAC_OIDC_ISSUER")
+HYPAC_OIDC_CLIENT_ID = environment.text("HYPAC_OIDC_CLIENT_ID")
+HYPAC_OIDC_CLIENT_SECRET = environment.text("HYPAC_OIDC_CLIENT_SECRET")
+if HYPAC_OIDC_ISSUER and not HYPAC_OIDC_CLIENT_ID:
+    raise ImproperlyConfigured("HYPAC_OIDC_ISSUER is set: set HYPAC_OIDC_CLIENT_ID, too.")
+# What people call it: "Log in with ...".
+HYPAC_OIDC_NAME = environment.text("HYPAC_OIDC_NAME", "single sign-on")
+HYPAC_OIDC_SCOPES = environment.text("HYPAC_OIDC_SCOPES", "openid profile email")
+# Roles in projects by groups of the provider: {"group": {"project": "role"}}, and in which claim they stand.
+HYPAC_OIDC_GROUPS = environment.group_roles("HYPAC_OIDC_GROUPS", ROLES)
+HYPAC_OIDC_GROUPS_CLAIM = environment.text("HYPAC_OIDC_GROUPS_CLAIM", "groups")
+# How long a session lasts that began there, and a token after the last such log-in: who is gone there has no
+# way in here for longer.
+HYPAC_OIDC_SESSION_HOURS = environment.integer("HYPAC_OIDC_SESSION_HOURS", 10)
+HYPAC_OIDC_TOKEN_DAYS = environment.integer("HYPAC_OIDC_TOKEN_DAYS", 7)
+# Who may log in by password: "everybody" who has one, "staff" and administrators, or "nobody".
+HYPAC_LOCAL_LOGIN = environment.one_of("HYPAC_LOCAL_LOGIN", ("everybody", "staff", "nobody"))
+if HYPAC_LOCAL_LOGIN != "everybody" and not HYPAC_OIDC_ISSUER:
+    raise ImproperlyConfigured(f"HYPAC_LOCAL_LOGIN={HYPAC_LOCAL_LOGIN}: set HYPAC_OIDC_ISSUER, too.")
 PASSWORD_HASHERS = ["annotation.people.hashing.OneAtATimeHasher", *global_settings.PASSWORD_HASHERS[1:]]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

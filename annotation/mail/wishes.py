@@ -12,6 +12,7 @@ from annotation.common.mail import PASSWORD, may_be_written_to, once, store_mail
 from annotation.errors import ConflictError, InputError
 from annotation.mail.letters import CONFIRM_DAYS, CONFIRMS, ENDS, NOTICES, WORK
 from annotation.models import User
+from annotation.people.log_in import may_use_password
 from annotation.people.members import name_of
 from annotation.people.own_passwords import has_to_choose
 
@@ -48,7 +49,7 @@ def forgotten(named: str) -> None:
     """
     mine = User.objects.filter(may_be_written_to(), Q(username=named) | Q(email__iexact=named))
     # Of the accounts that share an address.
-    for user in mine[:5]:
+    for user in filter(may_use_password, mine[:5]):
         store_mail(kind=PASSWORD, to=user.email, user=user, data={}, key=once(PASSWORD, user))
 
 

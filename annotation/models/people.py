@@ -146,6 +146,16 @@ class User(AbstractUser):
     mail_work = models.BooleanField(
         default=True, db_default=True, help_text=_("Once a day at most, where items wait for you.")
     )
+    sign_on = models.CharField(  # noqa: DJ001 - unique
+        max_length=600,
+        unique=True,
+        null=True,
+        editable=False,
+        help_text="Who they are at the OpenID Connect provider: its issuer and their subject.",
+    )
+    signed_on_at = models.DateTimeField(
+        null=True, editable=False, help_text="When they last logged in there."
+    )
     username_key = NameKey()
     username_look = NameLook()
     # Not a foreign key: it stays known when that project is gone.

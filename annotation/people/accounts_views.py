@@ -26,15 +26,27 @@ from annotation.people import attempt_limits as attempts
 from annotation.people.attempt_limits import throttled
 from annotation.people.forms import AccountDetailsForm, ChangePasswordForm, ResetPasswordForm
 from annotation.people.invitations_views import IN_SESSION, invitations_shown
+from annotation.people.log_in import has_sign_on, may_use_password
 from annotation.people.members import name_of
 from annotation.people.password_links import tokens
+from annotation.people.sign_on import log_out_address
+from annotation.people.sign_on_views import ID_TOKEN, address_here
+
+LOG_OUT_THERE = "log_out_there"  # in the session
 
 
 class _LoginView(auth_views.LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**{"mail_is_on": is_on(), **kwargs})
+        passwords = settings.HYPAC_LOCAL_LOGIN
+        shown = {
+            "mail_is_on": is_on() and passwords == "everybody",
+            "passwords": passwords,
+            "provider": settings.HYPAC_OIDC_NAME if has_sign_on() else "",
+            "log_out_there": self.request.session.pop(LOG_OUT_THERE, ""),
+        }
+        return super().get_context_data(**shown, **kwargs)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # A part of a page asked for something after its session had ended: the whole page has to log in.
@@ -78,7 +90,12 @@ def login(request: HttpRequest) -> HttpResponseBase:
 
 @signed_in("POST")
 def logout(request: HttpRequest) -> HttpResponseBase:
-    return auth_views.LogoutView.as_view()(request)
+    """Whoever came by the provider is still logged in there, and is shown where that ends."""
+    id_token = request.session.get(ID_TOKEN)
+    response = auth_views.LogoutView.as_view()(request)
+    if id_token and (there := log_out_address(id_token=id_token, back=address_here(request, "login"))):
+        request.session[LOG_OUT_THERE] = there
+    return response
 
 
 class _PasswordView(auth_views.PasswordChangeView):
@@ -97,6 +114,13 @@ class _PasswordView(auth_views.PasswordChangeView):
 @signed_in("GET", "POST")
 def password(request: HttpRequest) -> HttpResponseBase:
     """Choose a new password; whoever got a first one from an owner should."""
+    if not may_use_password(cast(User, request.user)):
+        messages.error(
+            request,
+            _("You log in by %(provider)s, without a password here.")
+            % {"provider": settings.HYPAC_OIDC_NAME},
+        )
+        return redirect("account")
     if request.method == "POST":
         attempts.count(request)
     return _PasswordView.as_view()(request)
@@ -126,6 +150,7 @@ def account(request: HttpRequest) -> HttpResponseBase:
             "memberships": mine.order_by("project__name")[: limits.LISTED],
             "all": mine.count(),
             "mail_is_on": is_on(),
+            "provider": "" if may_use_password(user) else settings.HYPAC_OIDC_NAME,
             "reset_link": _reset_link_in_words(user) if _chose_before_link(user) else "",
             **invitations_shown(user),
         },

@@ -163,6 +163,9 @@ class AccountDetailsForm(_ModelForm):
         ]
         if not is_on():
             del self.fields["mail_notices"], self.fields["mail_work"]
+        if self.instance.sign_on is not None:
+            self.fields["email"].disabled = True
+            self.fields["email"].help_text = _("From %(provider)s.") % {"provider": settings.HYPAC_OIDC_NAME}
         self.fields["first_name"].widget.attrs["autocomplete"] = "given-name"
         self.fields["last_name"].widget.attrs["autocomplete"] = "family-name"
         self.fields["email"].widget.attrs["autocomplete"] = "email"

@@ -4,7 +4,6 @@ who are invited by name.
 
 from typing import Any, cast
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login
 from django.http import HttpRequest
@@ -22,6 +21,7 @@ from annotation.people import attempt_limits as attempts, invitations as service
 from annotation.people.attempt_limits import throttled
 from annotation.people.forms import InvitationForm, JoinForm
 from annotation.people.invitations import accept, decline, invitations_to, of_projects
+from annotation.people.log_in import PASSWORD_BACKEND, has_passwords
 from annotation.people.members_views import ROLES_IN_WORDS, members_page
 from annotation.people.own_passwords import OwnPasswordError
 from annotation.permissions import Role
@@ -116,7 +116,7 @@ def _with_new_account(request: HttpRequest, invitation: Invitation, token: str) 
     except HypacError as error:
         add_error(form, error)
         return _page(request, invitation, token=token, form=form)
-    login(request, membership.user, backend=settings.AUTHENTICATION_BACKENDS[-1])
+    login(request, membership.user, backend=PASSWORD_BACKEND)
     return _joined(request, invitation)
 
 
@@ -136,6 +136,7 @@ def _page(
 ) -> HttpResponseBase:
     """404 where there is no such invitation, 410 where it holds no longer."""
     context: dict[str, Any] = {"token": token, "form": form or JoinForm(), "problem": problem}
+    context["passwords"] = has_passwords()
     status = 404
     if invitation is not None:
         context["invitation"] = invitation

@@ -3,6 +3,7 @@
 import secrets
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -12,6 +13,7 @@ from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
 from annotation.models import ApiToken, Membership, Project, User
+from annotation.people.log_in import has_passwords
 from annotation.people.own_passwords import note_belonging, require_chosen
 from annotation.permissions import ROLES_BY_ACTION
 
@@ -63,7 +65,7 @@ def new_account(
     return user, password
 
 
-def change_role(*, project: Project, actor: User, user: User, role: str) -> Membership:
+def change_role(*, project: Project, actor: User | None, user: User, role: str) -> Membership:
     """Give a member another role. What they hold goes back to the queue where they may not label any more.
 
     Raises ConflictError for the last owner.
@@ -111,7 +113,7 @@ def remove_member(*, project: Project, actor: User, user: User) -> None:
         )
 
 
-def set_active(*, project: Project, actor: User, user: User, active: bool) -> Membership:
+def set_active(*, project: Project, actor: User | None, user: User, active: bool) -> Membership:
     """Let a member do nothing here for a while, or let them go on. Items they hold go back to the queue;
     labels, role and limits stay, and so does what stands against their labelling blind.
 
@@ -221,6 +223,15 @@ def checked_user(*, username: str, email: str, password: str) -> User:
 
     Call it outside of a transaction: it hashes the password, which takes long, once all else is found good.
     """
+    if not has_passwords():
+        raise InputError(
+            _(
+                "People log in by %(provider)s here: there, an account is made at the first log-in. Send an "
+                "invitation."
+            )
+            % {"provider": settings.HYPAC_OIDC_NAME},
+            where="username",
+        )
     user = User(username=username.strip(), email=email.strip())
     try:
         user.full_clean(exclude=["password"])
@@ -247,7 +258,7 @@ def save_new(user: User) -> None:
 def join(
     *,
     project: Project,
-    actor: User,
+    actor: User | None,
     user: User,
     role: str,
     max_labels: int | None = None,

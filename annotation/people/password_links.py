@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from annotation.common import audit
 from annotation.errors import NotAllowedError
 from annotation.models import Membership, Project, User
+from annotation.people.log_in import may_use_password
 from annotation.people.members import name_of
 
 
@@ -85,6 +86,11 @@ def why_no_link(*, actor: User, user: User) -> str:
         return _("Your own password you change on the page of your account.")
     if not user.is_active:
         return _("This account is switched off. The person who runs this server can switch it on.")
+    if not may_use_password(user):
+        return _("%(name)s logs in by %(provider)s, without a password here.") % {
+            "name": user.username,
+            "provider": settings.HYPAC_OIDC_NAME,
+        }
     if user.is_staff or user.is_superuser:
         return _("%(name)s helps to run this server. Only there can their password be set.") % {
             "name": user.username

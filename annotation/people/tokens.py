@@ -16,6 +16,7 @@ from annotation.common import audit
 from annotation.errors import InputError
 from annotation.models import ApiToken, Membership, Project, User
 from annotation.models.people import stamp
+from annotation.people.log_in import holds_still
 from annotation.people.members import check_role
 
 MOST_TOKENS = 100
@@ -88,6 +89,7 @@ def holds(token: ApiToken) -> bool:
         token.expiry > timezone.now()
         and token.user.is_active
         and token.password_stamp == stamp(token.user.password)
+        and holds_still(token.user)
     )
 
 

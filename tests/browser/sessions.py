@@ -13,7 +13,7 @@ def log_in(context: BrowserContext, user: User) -> None:
     session.update(
         {
             "_auth_user_id": str(user.pk),
-            "_auth_user_backend": "django.contrib.auth.backends.ModelBackend",
+            "_auth_user_backend": "annotation.people.log_in.PasswordBackend",
             "_auth_user_hash": user.get_session_auth_hash(),
         }
     )

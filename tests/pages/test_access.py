@@ -278,6 +278,8 @@ SIGNED_IN: dict[str, set[str]] = {
 }
 PUBLIC: dict[str, set[str]] = {
     "login": {"GET", "POST"},
+    "sign_on": {"GET"},
+    "sign_on_done": {"GET"},
     "password_forgotten": {"GET", "POST"},
     "password_reset": {"GET", "POST"},
     "mail_ends": {"GET", "POST"},

@@ -217,3 +217,46 @@ def test_mail_needs_a_sender_and_the_sites_address(monkeypatch) -> None:
     monkeypatch.setenv("HYPAC_ADDRESS", "https://labels.example.org/path")
     with pytest.raises(ImproperlyConfigured, match="without a path"):
         environment.site_address("HYPAC_ADDRESS")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://id.example.org/realms/team", "https://team.eu.auth0.com/", "http://localhost:8080/realms/a"],
+)
+def test_a_provider_is_named_as_in_its_tokens(monkeypatch, url):
+    monkeypatch.setenv("HYPAC_OIDC_ISSUER", url)
+    assert environment.issuer("HYPAC_OIDC_ISSUER") == url
+    monkeypatch.setenv("HYPAC_OIDC_ISSUER", f"{url.rstrip('/')}/.well-known/openid-configuration")
+    assert environment.issuer("HYPAC_OIDC_ISSUER") == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    "url", ["id.example.org", "http://id.example.org", "https://", "https://id.example.org?a=1"]
+)
+def test_a_provider_without_tls_or_a_host_is_refused(monkeypatch, url):
+    monkeypatch.setenv("HYPAC_OIDC_ISSUER", url)
+    with pytest.raises(ImproperlyConfigured, match=r"HYPAC_OIDC_ISSUER=.*write https://"):
+        environment.issuer("HYPAC_OIDC_ISSUER")
+
+
+def test_roles_of_groups_are_read_from_json(monkeypatch):
+    given = '{"CN=Labellers,OU=Lab": {"reviews": "annotator", "mails": "viewer"}}'
+    monkeypatch.setenv("HYPAC_OIDC_GROUPS", given)
+    assert environment.group_roles("HYPAC_OIDC_GROUPS", ("viewer", "annotator")) == {
+        "CN=Labellers,OU=Lab": {"reviews": "annotator", "mails": "viewer"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("labellers=reviews", "is no JSON"),
+        ('["labellers"]', "write"),
+        ('{"labellers": "annotator"}', "group 'labellers': write"),
+        ('{"labellers": {"reviews": "boss"}}', "one of the roles viewer, annotator"),
+    ],
+)
+def test_roles_of_groups_that_cannot_be_read_are_refused(monkeypatch, given, told):
+    monkeypatch.setenv("HYPAC_OIDC_GROUPS", given)
+    with pytest.raises(ImproperlyConfigured, match=told):
+        environment.group_roles("HYPAC_OIDC_GROUPS", ("viewer", "annotator"))
