@@ -29,18 +29,20 @@ _AS_THEY_ARE = (
 )
 
 
-def copy_rows(model: type[models.Model], fields: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+def copy_rows(
+    model: type[models.Model], fields: Sequence[str], rows: Iterable[Sequence[Any]], *, using: str = ""
+) -> int:
     """Add `rows`, each the values of `fields` in their order, and return how many there were.
 
     What bulk_create does, without an object for each row: values are not validated, and no keys come back.
     A foreign key is named like the field, and its value is the key. A field that is not named has the
-    model's default, or the time, the same in every row.
+    model's default, or the time, the same in every row. `using` names a database, if it is not the model's.
 
     All rows are added or none; inside of a transaction it is part of that. `rows` is read while the statement
     runs, so that it must not ask the database, and a slow one holds what the transaction holds. Raises
     IntegrityError where a constraint is broken.
     """
-    connection = connections[router.db_for_write(model)]
+    connection = connections[using or router.db_for_write(model)]
     named = [_field(model, name) for name in fields]
     rest = [field for field in model._meta.concrete_fields if field not in named and not field.primary_key]
     blank = model()

@@ -71,7 +71,8 @@ def restore_backup(source: Path) -> Restored:
     found = check_backup(source)
     if found.manifest.vendor != connection.vendor:
         raise InputError(
-            f"The backup is of a {found.manifest.vendor} database, and this site uses {connection.vendor}."
+            f"The backup is of a {found.manifest.vendor} database, and this site uses {connection.vendor}. "
+            "From SQLite to PostgreSQL: put it back on SQLite, then `manage.py move`."
         )
     refuse_unless_empty()
     put_files(source)
