@@ -20,7 +20,10 @@ class AnnotationConfig(AppConfig):
         from annotation.projects import removal as project_removal
 
         converters.register()
-        append_only.register("annotation_label", "annotation_settlement", "annotation_auditevent")
+        append_only.register(
+            *("annotation_label", "annotation_settlement", "annotation_auditevent"),
+            "annotation_replacedchoice",
+        )
         jobs.register("import", run_import, title=gettext_noop("The import"), finished=import_finished)
         jobs.register(fetching.KIND, fetching.run_fetch, title=gettext_noop("Reading from a store"))
         jobs.register("import_undo", undo_import, title=gettext_noop("Import taken back"))

@@ -6,6 +6,7 @@
 from routing.by_people import api as by_people
 from routing.delivery import api as deliveries
 from routing.items import api as items
+from routing.label_set import api as label_set
 from routing.overview import api as overview
 from routing.runs import (
     api as runs,
@@ -33,4 +34,5 @@ urlpatterns = [
     *deliveries.urlpatterns,
     *predictions.urlpatterns,
     *items.urlpatterns,
+    *label_set.urlpatterns,
 ]

@@ -5,6 +5,7 @@ from django.urls import path
 from routing.by_people import views as by_people
 from routing.delivery import views as deliveries
 from routing.items import views as items
+from routing.label_set import views as label_set
 from routing.overview import views as overview
 from routing.runs import (
     commitment_views as commitments,
@@ -31,6 +32,8 @@ urlpatterns = [
         items.item_flag_resolve,
         name="item_flag_resolve",
     ),
+    path("projects/<slug:slug>/labels/", label_set.label_set, name="label_set"),
+    path("projects/<slug:slug>/labels/choose/", label_set.label_set_choose, name="label_set_choose"),
     path("projects/<slug:slug>/sources/", sources.sources, name="sources"),
     path("projects/<slug:slug>/sources/suggested/", sources.source_suggested, name="source_suggested"),
     path("projects/<slug:slug>/sources/new/", sources.source_new, name="source_new"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from annotation.common.replaced_labels import replaced_labels
 from annotation.models import Project
 from annotation.task_types import MISSING, TASK_TYPES, Labels, Read, TaskType, Value, ValueReason, as_text
 
@@ -48,11 +49,14 @@ def reader_of(project: Project) -> ValueReader:
 
 def spellings(project: Project) -> dict[str, str]:
     """Every text by which a choice may be named, with the choice's key. A key goes before a name, and a name
-    that two choices have names neither.
+    that two choices have names neither. A label that was merged is read as the one that it went into.
     """
     choices = list(project.choices.values_list("key", "name"))
     names: dict[str, list[str]] = {}
     for key, name in choices:
         names.setdefault(name, []).append(key)
     by_name = {name: keys[0] for name, keys in names.items() if len(keys) == 1}
-    return by_name | {key: key for key, _ in choices}
+    spelled = by_name | {key: key for key, _ in choices}
+    replaced = replaced_labels(project)
+    merged = {key: last for key, last in replaced.merged.items() if last not in replaced.split}
+    return {**{replaced.names[key]: last for key, last in merged.items()}, **merged, **spelled}

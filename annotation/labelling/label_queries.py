@@ -1,6 +1,6 @@
 """Labels by what they say, and what they say in words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -8,6 +8,7 @@ from django.db.models import BooleanField, Func, Model, Q, QuerySet, TextField, 
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils.translation import gettext as _
 
+from annotation.common.replaced_labels import replaced_labels
 from annotation.models import Label, Project
 from annotation.task_types import TASK_TYPES
 
@@ -16,10 +17,27 @@ Row = TypeVar("Row", bound=Model)
 
 
 def with_choice(labels: QuerySet[Row], project: Project, key: str) -> QuerySet[Row]:
-    """Those of a project's labels, answers or settlements that give this choice, alone or among others."""
-    if TASK_TYPES[project.task_type].several:
-        return labels.filter(Q(_ListHas("value", key)))
-    return labels.filter(value=key)
+    """Those of a project's labels, answers or settlements that give this choice, or one that was merged into
+    it, alone or among others.
+    """
+    return labels.filter(_gives(project, replaced_labels(project).before(key)))
+
+
+def with_split_choice(labels: QuerySet[Row], project: Project) -> QuerySet[Row]:
+    """Those with a choice in whose place people have to choose anew."""
+    return labels.filter(_gives(project, sorted(replaced_labels(project).split)))
+
+
+def without_split_choice(labels: QuerySet[Row], project: Project) -> QuerySet[Row]:
+    return labels.exclude(_gives(project, sorted(replaced_labels(project).split)))
+
+
+def _gives(project: Project, keys: Sequence[str]) -> Q:
+    several = TASK_TYPES[project.task_type].several
+    found = Q(pk__in=[])
+    for key in keys:
+        found |= Q(_ListHas("value", key)) if several else Q(value=key)
+    return found
 
 
 def labels_of(project: Project, *, imported: bool = True) -> QuerySet[Label]:

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from annotation.common.ranges import of_items
+from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
+from annotation.labelling.label_queries import with_split_choice, without_split_choice
 from annotation.models import Item, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.models.projects import LONG_COLUMNS
 from annotation.ports import routing_port
@@ -99,10 +101,12 @@ def has_record(
     item: str,
     hidden: Collection[int] | None = None,
     only: Collection[int] | None = None,
+    split: bool = True,
 ) -> Q:
     """Whether an item has a label of record, for rows that name it by `item` ("pk", "item", "item_id").
 
-    Labels of the batches in `hidden` do not count, nor do, where `only` is given, those of other batches.
+    Labels of the batches in `hidden` do not count, nor do, where `only` is given, those of other batches, nor
+    without `split` those in whose place people have to choose anew.
     """
     labels = Label.objects.filter(item=OuterRef(item))
     settled = Settlement.objects.filter(item=OuterRef(item), superseded_by__isnull=True, value__isnull=False)
@@ -112,6 +116,9 @@ def has_record(
     if only is not None:
         labels = labels.filter(work_item__batch__in=only)
         settled = settled.filter(batch__in=only)
+    if not split:
+        labels = without_split_choice(labels.filter(superseded_by__isnull=True), project)
+        settled = without_split_choice(settled, project)
     several = batches_with_overlap(project)
     if not several:
         return Q(Exists(labels))
@@ -119,6 +126,19 @@ def has_record(
         batch=OuterRef("work_item__batch"), item=OuterRef("item"), slot__gte=1, batch__in=several
     )
     return Q(Exists(labels.filter(~Exists(others)))) | Q(Exists(settled))
+
+
+def has_split_record(project: Project, *, item: str, hidden: Collection[int] = ()) -> Q:
+    """Whether an item has no other label of record than one that was split: people have to choose anew.
+    `item` and `hidden` as for `has_record`.
+    """
+    if not replaced_labels(project).split:
+        return Q(pk__in=[])
+    labels = Label.objects.filter(item=OuterRef(item), superseded_by__isnull=True)
+    settled = Settlement.objects.filter(item=OuterRef(item), superseded_by__isnull=True, value__isnull=False)
+    split = Q(Exists(with_split_choice(labels.exclude(work_item__batch__in=hidden), project)))
+    split |= Q(Exists(with_split_choice(settled.exclude(batch__in=hidden), project)))
+    return split & ~has_record(project, item=item, hidden=hidden, split=False)
 
 
 def record_values(
@@ -132,7 +152,8 @@ def record_values(
     give it pages of some hundred ids.
 
     Where several batches asked about an item, those in `before_others` go first, the highest before the
-    others, then the newest. Labels of the batches in `hidden` do not count.
+    others, then the newest. Labels of the batches in `hidden` do not count. A merged label is the one that it
+    went into.
     """
     labels = (
         _newest(of_items("item", item_ids), hidden)
@@ -145,12 +166,14 @@ def record_values(
     last = {key: max(label.pk for label in given) for key, given in answers.items()}
     several, standing = _settled(project, item_ids)
     settled = {(row.batch_id, row.item_id): row for row in standing}
+    replaced = replaced_labels(project)
     found: dict[int, Record] = {}
     for key in _of_record(item_ids, last, before_others, several, settled):
         batch_id, item_id = key
         given, settlement = tuple(answers[key]), settled.get(key)
         value = settlement.value if settlement else None
-        found[item_id] = Record(given[0].value if value is None else value, batch_id, given, settlement)
+        now = replaced.now(given[0].value if value is None else value)
+        found[item_id] = Record(now, batch_id, given, settlement)
     return found
 
 
@@ -170,7 +193,9 @@ def record_rows(
     hidden: Collection[int] = (),
     before_others: Mapping[int, int] = NOTHING,
 ) -> dict[int, RecordRow]:
-    """As `record_values`, for pages of thousands of items: no object is made for a label."""
+    """As `record_values`, for pages of thousands of items: no object is made for a label. Each is what was
+    stored: certificates speak of that.
+    """
     labels = (
         _newest(of_items("item", item_ids), hidden)
         .order_by("work_item__slot", "pk")

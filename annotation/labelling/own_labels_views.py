@@ -7,6 +7,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
 from annotation.common.access import ProjectRequest, needs
+from annotation.common.replaced_labels import names_as_given
 from annotation.labelling.label_queries import in_words
 from annotation.labelling.own_labels import MAX_SEARCH, own_labels
 from annotation.models import Choice, Label
@@ -30,11 +31,13 @@ def own_labels_page(request: ProjectRequest) -> HttpResponseBase:
     found = own_labels(project, request.user, search=search)
     page = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
     choices = {choice.key: choice for choice in project.choices.all()}
-    names = {key: choice.name for key, choice in choices.items()}
+    names = names_as_given(project)
     answers = []
     for label in page.object_list:
         keys = label.value if isinstance(label.value, list) else [label.value]
         given = [choices[key] for key in keys if key in choices]
-        answers.append(Answer(label, given, "" if given else in_words(label.value, names)))
+        answers.append(
+            Answer(label, given, "" if len(given) == len(keys) > 0 else in_words(label.value, names))
+        )
     context = {"page": page, "answers": answers, "search": search}
     return render(request, "annotation/labelling/own_labels.html", context)

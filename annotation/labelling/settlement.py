@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.common.ranges import of_items
+from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.dawid_skene import dawid_skene
@@ -68,10 +69,11 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     states = _states(batch, item_id)
     if len(states) < 2 or _still_asked(states) or State.UNLABELABLE in states:
         return None
-    found = majority([label.value for label in answers_of(batch, Item(pk=item_id))])
+    now = replaced_labels(batch.project).now
+    found = majority([now(label.value) for label in answers_of(batch, Item(pk=item_id))])
     standing = standing_of(batch, item_id)
     if found is not None:
-        if standing is not None and standing.value == found:
+        if standing is not None and standing.value is not None and now(standing.value) == found:
             return None
         return _store(batch, item_id, standing, found, Method.MAJORITY)
     if standing is None or standing.value is None or standing.method == Method.ADJUDICATED:
@@ -97,7 +99,8 @@ def _settle_by_third(batch: WorkBatch, item_id: int) -> Settlement | None:
         return None
     given = {label.work_item.slot: label for label in answers_of(batch, Item(pk=item_id))}
     standing, third = standing_of(batch, item_id), work.get(2)
-    if given[0].value == given[1].value:
+    now = replaced_labels(batch.project).now
+    if now(given[0].value) == now(given[1].value):
         if third is not None and third.state in WorkItem.UNFINISHED:
             _move(third, State.WITHDRAWN)
         return _store_new(batch, item_id, standing, given[0].value)
@@ -237,7 +240,9 @@ def settle_batch_by_dawid_skene(batch: WorkBatch) -> int:
     labels = Label.objects.filter(
         work_item__batch=batch, item__in=mine.filter(slot=1).values("item"), superseded_by__isnull=True
     )
-    table = list(labels.order_by("pk").values_list("item_id", "annotator_id", "value"))
+    now = replaced_labels(batch.project).now
+    given = labels.order_by("pk").values_list("item_id", "annotator_id", "value")
+    table = [(item, annotator, now(value)) for item, annotator, value in given]
     outcome = dawid_skene(table)
     settled = 0
     for start in range(0, len(waiting), CHUNK):

@@ -4,7 +4,7 @@ from annotation.models.jobs import Job, JobProblem
 from annotation.models.labelling import Comment, Draft, Label, Settlement, Skip, WorkBatch, WorkItem
 from annotation.models.outside import Connection, Mail, Webhook, WebhookDelivery
 from annotation.models.people import ApiToken, AttemptBucket, Invitation, User
-from annotation.models.projects import MAX_OVERLAP, Choice, Membership, Project
+from annotation.models.projects import MAX_OVERLAP, Choice, Membership, Project, ReplacedChoice
 
 __all__ = [
     "MAX_OVERLAP",
@@ -24,6 +24,7 @@ __all__ = [
     "Mail",
     "Membership",
     "Project",
+    "ReplacedChoice",
     "Settlement",
     "Skip",
     "StoredFile",

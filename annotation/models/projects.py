@@ -185,3 +185,28 @@ class Choice(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ReplacedChoice(models.Model):
+    """A label that is given no more: merged into another one, or split into several. Labels, answers and
+    certificates keep its key; what it means now is read from here (annotation.labelling.replaced_labels).
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="replaced_choices")
+    key = models.CharField(max_length=100, validators=[CHOICE_KEY])
+    name = models.CharField(max_length=100)
+    into = models.JSONField(
+        help_text="Keys: of one that it was merged into, of several that it was split into."
+    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["project_id", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "key"], name="replaced_choice_key_once"),
+            models.CheckConstraint(condition=~Q(key=""), name="replaced_choice_key_not_empty"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.attempts import TooManyAttemptsError
 from annotation.common.forms import add_error
+from annotation.common.replaced_labels import names_as_given
 from annotation.errors import HypacError
 from annotation.labelling.label_queries import in_words
 from annotation.models import Membership, User
@@ -203,7 +204,7 @@ def _member_page(
         "days": labels_per_day(project, user),
     }
     if request.access.allows("items.view"):
-        names = dict(project.choices.values_list("key", "name"))
+        names = names_as_given(project)
         labels, kept_back = latest_labels(project, user)
         context |= {
             "labels": [

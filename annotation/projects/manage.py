@@ -1,6 +1,6 @@
 """Making and changing projects and their labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +12,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.replaced_labels import replaced_labels
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.label_queries import with_choice
 from annotation.models import MAX_OVERLAP, Choice, Label, Membership, Project, User
@@ -202,6 +203,7 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
                     % {"name": present[key].name},
                     where="choices",
                 )
+        _refuse_replaced(project, {key: present[key].name for key in removed}, added)
         project.choices.filter(key__in=removed).delete()
         # Out of the way first: places and shortcut keys are unique at every moment.
         project.choices.update(position=F("position") + 2 * MAX_CHOICES, hotkey="")
@@ -218,6 +220,30 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
             data={"added": added, "removed": removed, "renamed": renamed},
         )
     return list(project.choices.all())
+
+
+def _refuse_replaced(project: Project, removed: Mapping[str, str], added: Sequence[str]) -> None:
+    """Labels that were merged or split keep their keys, as what was stored has them, and need the ones that
+    they went into.
+    """
+    replaced = replaced_labels(project)
+    for key in added:
+        if key in replaced.into:
+            raise ConflictError(
+                _(
+                    "There was a label with the key %(key)r, which was merged or split, and what was stored "
+                    "keeps it. Give the new label another key."
+                )
+                % {"key": key},
+                where="choices",
+            )
+    for key, name in removed.items():
+        if key in replaced.merged.values():
+            raise ConflictError(
+                _("Another label was merged into %(name)r, which cannot be removed. It can be renamed.")
+                % {"name": name},
+                where="choices",
+            )
 
 
 def _specs(task_type: str, choices: Sequence[ChoiceSpec]) -> list[ChoiceSpec]:

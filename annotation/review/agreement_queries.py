@@ -8,6 +8,7 @@ import numpy as np
 from django.db.models import Exists, OuterRef
 from scipy import sparse
 
+from annotation.common.replaced_labels import replaced_labels
 from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
 from annotation.ports import routing_port
 from annotation.review import agreement as measures
@@ -183,10 +184,10 @@ def _several(project: Project, hidden: set[int]) -> _Several:
     ).order_by("pk")
     # Who decides where two differ is asked only there: such answers would make people seem to differ less.
     labels = labels.exclude(work_item__batch__third_decides=True, work_item__slot__gt=1)
-    comparable = TASK_TYPES[project.task_type].comparable
+    comparable, now = TASK_TYPES[project.task_type].comparable, replaced_labels(project).now
     rows = labels.values_list("work_item__batch_id", "item_id", "annotator_id", "value")
     found = [
-        ((batch, item), annotator, comparable(value))
+        ((batch, item), annotator, comparable(now(value)))
         for batch, item, annotator, value in rows
         if (batch, item) in units
     ]
@@ -225,9 +226,9 @@ def _equal_to_record(project: Project, several: _Several) -> Ints:
         superseded_by__isnull=True,
         value__isnull=False,
     ).values_list("batch_id", "item_id", "value")
-    comparable = TASK_TYPES[project.task_type].comparable
+    comparable, now = TASK_TYPES[project.task_type].comparable, replaced_labels(project).now
     settled = {
-        (batch, item): comparable(value)
+        (batch, item): comparable(now(value))
         for batch, item, value in standing.order_by("pk")
         if value is not None
     }

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.converters import whole_number
+from annotation.common.replaced_labels import names_as_given
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.comments import resolve_flag
 from annotation.labelling.label_queries import in_words
@@ -205,7 +206,7 @@ def _counts(request: ProjectRequest) -> dict[str, Any]:
 
 def _answers(request: ProjectRequest, dispute: Dispute, choices: list[Choice]) -> list[Given]:
     by_key = {choice.key: choice for choice in choices}
-    names = {choice.key: choice.name for choice in choices}
+    names = names_as_given(request.access.project)
     shown = []
     for number, label in enumerate(dispute.answers, start=1):
         keys = label.value if isinstance(label.value, list) else [label.value]

@@ -17,7 +17,7 @@ from annotation.errors import InputError
 from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import unsettled
 from annotation.models import Item, WorkItem
-from routing.labels.conditions import by_model, by_person, delivered_as
+from routing.labels.conditions import by_model, by_person, delivered_as, to_choose_anew
 from routing.models import PoolItem, Prediction, Route, RunSource
 from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.delivered import labelled_by_experts
@@ -31,6 +31,7 @@ STAGES = (
     "unlabelled",
     "waiting",
     "stuck",
+    "split",
     "disputed",
     "unlabelable",
     "withdrawn",
@@ -84,6 +85,8 @@ def _stage(permission: ViewPermission, value: str) -> Q:
     if value == "disputed":
         work = permission.work().filter(batch__locked_at__isnull=True, batch__withdrawn_at__isnull=True)
         return Q(Exists(unsettled(work).filter(item=OuterRef("pk"))))
+    if value == "split":
+        return to_choose_anew(permission)
     work = permission.work().filter(item=OuterRef("pk"))
     if value == "waiting":
         asked = work.filter(batch__withdrawn_at__isnull=True)

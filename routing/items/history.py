@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
 
 from annotation.common import limits
+from annotation.common.replaced_labels import names_as_given
 from annotation.common.value_reader import Value
 from annotation.imports.limits import MAX_COLUMNS
 from annotation.labelling.label_queries import in_words
@@ -168,7 +169,7 @@ def item_history(
     if item is None:
         return None
     permission = view_permission(project, access, run=run)
-    names = dict(project.choices.values_list("key", "name"))
+    names = names_as_given(project)
     secret = frozenset() if permission.output else hidden_columns(project)
     known = set(project.columns)
     columns = [name for name in project.columns if name in item.data]

@@ -12,6 +12,7 @@ from django.db.models import Count
 from django.db.models.functions import Substr
 
 from annotation.common.query_timeout import TookTooLongError, at_most
+from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.label_queries import in_words
 from annotation.labelling.labels_of_record import record_values
@@ -232,8 +233,10 @@ def _rows(permission: ViewPermission, ids: list[int]) -> list[ItemRow]:
 
 def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemRow]:
     choices = list(permission.project.choices.values_list("key", "name", "color"))
-    names = {key: name for key, name, _color in choices}
+    replaced = replaced_labels(permission.project)
+    names = replaced.with_names({key: name for key, name, _color in choices})
     colors = {key: color for key, _name, color in choices}
+    colors |= {key: colors[last] for key, last in replaced.merged.items() if last in colors}
     ids = [item.pk for item in items]
     run = permission.run
     titles = titles_of_sources(permission)
@@ -245,7 +248,7 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
     labelled = _delivered(permission, items) if permission.delivers else _by_people(permission, ids)
     for item in items:
         label = labelled.get(item.pk, {})
-        value = label.get("label")
+        value, shown = label.get("label"), label.pop("label_name", None)
         position = routes.get(item.pk)
         yield ItemRow(
             id=item.pk,
@@ -253,7 +256,7 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
             external_id=item.external_id,
             excerpt=item.excerpt,
             image=item.image,
-            label_name=None if value is None else in_words(value, names),
+            label_name=None if value is None else in_words(value if shown is None else shown, names),
             colors=_colors(value, colors),
             uncertainty=scores.get(item.pk),
             routed_to=None if position is None else titles.get(position, ""),
@@ -283,6 +286,7 @@ def _delivered(permission: ViewPermission, items: list[Any]) -> dict[int, dict[s
     return {
         item.pk: {
             "label": row.label,
+            "label_name": row.label_name,
             "given_by": row.source,
             "annotator": row.annotator,
             "reason": row.reason,

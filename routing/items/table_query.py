@@ -9,6 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import limits
+from annotation.common.replaced_labels import replaced_labels
 from annotation.errors import InputError
 from annotation.task_types import TASK_TYPES
 from routing.items.filters import FILTERS, NOBODY, PERSON, HiddenError, conditions, names_of_sources
@@ -39,6 +40,7 @@ STAGES: dict[str, Promise] = {
     "unlabelled": gettext_lazy("Not labelled by a person"),
     "waiting": gettext_lazy("Waiting for a person"),
     "stuck": gettext_lazy("Skipped by everybody"),
+    "split": gettext_lazy("Label was split"),
     "disputed": gettext_lazy("Waiting for a reviewer: people disagree"),
     "unlabelable": gettext_lazy("Nobody can label it"),
     "withdrawn": gettext_lazy("No longer asked for"),
@@ -154,7 +156,11 @@ def options(permission: ViewPermission) -> dict[str, Options]:
     sources = list(names_of_sources(permission))
     people = permission.project.memberships.select_related("user").order_by("user__username")
     found: dict[str, Options] = {
-        "stage": [(key, str(title)) for key, title in STAGES.items()],
+        "stage": [
+            (key, str(title))
+            for key, title in STAGES.items()
+            if key != "split" or replaced_labels(permission.project).split
+        ],
         "by": [(PERSON, _("A person"))],
         "annotator": [
             (str(member.user_id), member.user.get_username()) for member in people[: limits.OPTIONS]

@@ -55,7 +55,8 @@ def _read(
     yield DeliveryInfo(
         columns=run.project.columns,
         task_type=run.project.task_type,
-        choices=context.names,
+        choices=context.choices,
+        replaced=context.replaced,
         sources=[run_source.source.name for run_source in context.run_sources],
         name=f"{run.project.slug}-run{run.number}",
         kinds=_kinds(run) if kinds else {},

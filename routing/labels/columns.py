@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from annotation.common.ranges import of_items
+from annotation.common.replaced_labels import choice_names, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import RecordRow, record_rows
@@ -36,6 +37,8 @@ class DeliveryContext:
     of_experts: Set[int]
     certificate_id: str | None
     imported: Set[int] = frozenset()
+    replaced: frozenset[str] = frozenset()
+    split: Set[str] = frozenset()
 
     @classmethod
     def of(cls, run: Run) -> "DeliveryContext":
@@ -43,14 +46,22 @@ class DeliveryContext:
         return cls(
             run=run,
             run_sources=list(run.run_sources.select_related("source").order_by("position")),
-            names=dict(run.project.choices.values_list("key", "name")),
+            names=choice_names(run.project),
             hidden=hidden_batches(run.project),
             open_calibration=in_open_calibration(run.project, "pk"),
             runs_of_batches={batch: other.number for other in runs for batch in other.own_batches},
             of_experts=frozenset(batch for other in runs for batch in other.expert_batches),
             certificate_id=None if run.by_people else run.certificate.sha256,
             imported=frozenset(imported_batches(run.project)),
+            replaced=frozenset(replaced_labels(run.project).into),
+            split=replaced_labels(run.project).split,
         )
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """Those that a label may be now, by key; the last ones were split, and wait for people."""
+        merged = replaced_labels(self.run.project).merged
+        return {key: name for key, name in self.names.items() if key not in merged}
 
     @cached_property
     def own_batches(self) -> Mapping[int, int]:
@@ -109,7 +120,26 @@ def columns_of(context: DeliveryContext, ids: Sequence[int], external_ids: Seque
     left = [(place, pk) for pk, place in places.items() if pk not in records]
     _outside(columns, run, [(place, pk) for place, pk in left if pk not in pool])
     _by_models(columns, context, ids, [(place, pk) for place, pk in left if pk in pool], routes)
+    if context.split:
+        _chosen_anew(columns, context, ids)
     return columns
+
+
+def _chosen_anew(columns: Columns, context: DeliveryContext, ids: Sequence[int]) -> None:
+    """Where a label was split, the name of what people have chosen since. The label itself stays what it was,
+    as certificates speak of it.
+    """
+    split = [pk for pk, label in zip(ids, columns["label"], strict=True) if _keys(label) & context.split]
+    if not split:
+        return
+    places = {pk: place for place, pk in enumerate(ids)}
+    for pk, record in record_rows(context.run.project, split, hidden=context.hidden).items():
+        if not _keys(record.value) & context.split:
+            columns["label_name"][places[pk]] = context.name_of(record.value)
+
+
+def _keys(label: Value | None) -> Set[str]:
+    return frozenset(label if isinstance(label, list) else [label] if label is not None else [])
 
 
 def _draw(columns: Columns, run: Run, ids: Sequence[int], places: Mapping[int, int]) -> None:

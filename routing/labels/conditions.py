@@ -20,8 +20,9 @@ from django.db.models import (
 )
 from django.db.models.lookups import IsNull
 
-from annotation.labelling.label_queries import with_choice
-from annotation.labelling.labels_of_record import batches_with_overlap, has_record
+from annotation.common.replaced_labels import replaced_labels
+from annotation.labelling.label_queries import with_choice, with_split_choice, without_split_choice
+from annotation.labelling.labels_of_record import batches_with_overlap, has_record, has_split_record
 from annotation.models import Settlement, WorkItem
 from routing.models import PoolItem, Prediction, Route, RunSource
 from routing.runs.covered import covered_routes
@@ -80,6 +81,21 @@ def _somebody_said(permission: ViewPermission, key: str) -> Q:
     return found
 
 
+def to_choose_anew(permission: ViewPermission) -> Q:
+    """Whether the label that is delivered was split into others, and nobody has chosen one of these yet."""
+    project = permission.project
+    if not replaced_labels(project).split:
+        return Q(pk__in=[])
+    found = has_split_record(project, item="pk", hidden=permission.hidden)
+    for run_source in permission.run_sources if permission.delivers else ():
+        answers = Prediction.objects.filter(
+            item=OuterRef("item_id"), source=run_source.source_id, fingerprint=run_source.fingerprint
+        )
+        routes = _routes_to(permission, run_source).filter(_found(with_split_choice(answers, project)))
+        found |= Q(_found(routes)) & ~by_person(permission)
+    return found & ~in_pools(permission.open_calibration, "pk")
+
+
 def own_batches(permission: ViewPermission) -> Mapping[int, int]:
     """Batches whose labels go before others, by rank: those of the run that delivers."""
     if permission.run is None or not permission.delivers:
@@ -115,6 +131,8 @@ def _recorded_as(permission: ViewPermission, key: str) -> Q:
     )
     several = batches_with_overlap(permission.project)
     answers = permission.labels().alias(rank=rank)
+    if replaced_labels(permission.project).split:
+        answers = without_split_choice(answers, permission.project)
     if (batches := _only_own(permission)) is not None:
         answers = answers.filter(Q(work_item__batch__in=batches) | ~_in_pool(permission, "item"))
     same = {"batch": OuterRef("work_item__batch"), "item": OuterRef("item")}

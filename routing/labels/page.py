@@ -18,7 +18,8 @@ class Row:
     ----------
     label, label_name
         The label in its stored form (annotation.common.value_reader): the key of the choice, a list of keys,
-        or text. Of choices also the name as it is now, or the list of names.
+        or text. Of choices also the name as it is now, or the list of names; of a label that was replaced
+        that of the one in its place.
     source
         Name of the model that gave the label, or "person", or "expert".
     annotator
@@ -148,7 +149,8 @@ class DeliveryInfo:
     columns
         The original ones of all items, in order.
     choices
-        Key -> name of each choice as it is now, in their order; empty where labels are no choices.
+        Key -> name of each choice as it is now, in their order, and behind them of those that were split, as
+        nobody may have chosen anew; empty where labels are no choices.
     sources
         Names of the run's models in the order in which they are asked; `uncertainty` is the first one's.
     name
@@ -159,6 +161,8 @@ class DeliveryInfo:
         A configuration for Label Studio, in which these items and labels are shown.
     added
         Which of our columns there are, of ADDED.
+    replaced
+        Keys of choices that were merged or split: stored labels may have them.
     """
 
     columns: Sequence[str]
@@ -169,10 +173,23 @@ class DeliveryInfo:
     kinds: Mapping[str, str] = field(default_factory=dict)
     label_config: str = ""
     added: Sequence[str] = ADDED
+    replaced: frozenset[str] = frozenset()
 
     @property
     def kind(self) -> TaskType:
         return TASK_TYPES[self.task_type]
+
+    def label_now(self, label: Value, name: Value | None) -> Value:
+        """The label with the keys of today's choices, for formats that number or list these."""
+        if not self.replaced.intersection(label if isinstance(label, list) else [label]):
+            return label
+        if isinstance(name, list):
+            return sorted({self._keys.get(one, one) for one in name})
+        return label if name is None else self._keys.get(name, label)
+
+    @cached_property
+    def _keys(self) -> dict[str, str]:
+        return {name: key for key, name in reversed(list(self.choices.items()))}
 
 
 def added_names(columns: Sequence[str], added: Sequence[str] = ADDED) -> dict[str, str]:

@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 from annotation.errors import InputError
 from annotation.items.queries import brought_by
 from annotation.labelling.label_queries import imported_batches
-from annotation.labelling.labels_of_record import has_record
+from annotation.labelling.labels_of_record import has_record, has_split_record
 from annotation.models import Item, Project, WorkItem
 from routing.core.choices import DEFAULT_TARGET
 from routing.models import DrawItem, MeasuredItem, PilotItem, PoolItem, Run
@@ -35,7 +35,7 @@ def pool_of(project: Project, target: str) -> QuerySet[Item]:
 
 def _has_labels(project: Project) -> Q:
     brought = list(project.work_batches.filter(imported_by__isnull=False).values_list("pk", flat=True))
-    labelled = has_record(project, item="pk")
+    labelled = has_record(project, item="pk") & ~has_split_record(project, item="pk")
     if not brought:
         return labelled
     return labelled | Q(Exists(WorkItem.objects.filter(item=OuterRef("pk"), batch__in=brought)))

@@ -6,10 +6,11 @@ mean two labels means none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Read, ValueReader, reader_of
 from annotation.task_types.base import SEPARATORS
 from routing.models import MendVersion, Source
@@ -20,12 +21,14 @@ from routing.sources.backends.base import digest
 class Mends:
     """`blanks`: repeated blanks count as one; `capitals`: capitals do not matter; `labels`: what an answer
     says instead of a label, and that label's key. `number` is that of the stored version, 0 of none.
+    `merged` are the project's labels that are read as others now, in any source.
     """
 
     blanks: bool = False
     capitals: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     number: int = field(default=0, compare=False)
+    merged: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -44,9 +47,15 @@ NONE = Mends()
 
 
 def mends_of(source: Source) -> Mends:
-    """Those in force: of the newest version."""
+    """Those in force: of the newest version, and of labels that were merged into others since."""
     newest = source.mend_versions.order_by("-number").first() if source.pk else None
-    return NONE if newest is None else mends_in(newest)
+    found = NONE if newest is None else mends_in(newest)
+    replaced = replaced_labels(source.project)
+    if not replaced:
+        return found
+    merged = replaced.merged
+    named = {text: merged.get(key, key) for text, key in found.labels.items() if key not in replaced.split}
+    return replace(found, labels=named, merged=merged)
 
 
 def mends_in(version: MendVersion) -> Mends:
@@ -55,13 +64,16 @@ def mends_in(version: MendVersion) -> Mends:
 
 def with_mends(fingerprint: str, mends: Mends) -> str:
     """The fingerprint of a source whose backend has this one; the same where nothing is mended."""
-    return digest(answers=fingerprint, mends=mends.document) if mends else fingerprint
+    if not mends and not mends.merged:
+        return fingerprint
+    merged = {"merged": dict(mends.merged)} if mends.merged else {}
+    return digest(answers=fingerprint, mends=mends.document, **merged)
 
 
 def every_fingerprint(source: Source, fingerprint: str) -> list[str]:
     """All under which a source whose backend has this one has ever been able to answer."""
     versions = [mends_in(version) for version in source.mend_versions.all()]
-    return [fingerprint, *{with_mends(fingerprint, mends) for mends in versions}]
+    return [fingerprint, *{with_mends(fingerprint, mends) for mends in (*versions, mends_of(source))}]
 
 
 def can_be_mended(reader: ValueReader, *, prompted: bool) -> bool:

@@ -36,7 +36,7 @@ class Columns:
         import pyarrow as pa
 
         self._pa = pa
-        self._columns = info.columns
+        self._columns, self._now = info.columns, info.label_now
         self._added_columns = info.added
         names = added_names(info.columns, info.added)
         types = added_types(several=info.kind.several)
@@ -60,7 +60,7 @@ class Columns:
             self._original(values, column, type_) for column, type_ in zip(self._columns, types, strict=False)
         ]
         added = zip(self._added_columns, types[len(self._columns) :], strict=True)
-        arrays += [pa.array(self._added(name, page.columns[name]), type_) for name, type_ in added]
+        arrays += [pa.array(self._added(name, page), type_) for name, type_ in added]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _original(self, values: Sequence[Mapping[str, Any]], column: str, type_: "pa.DataType") -> "pa.Array":
@@ -77,16 +77,16 @@ class Columns:
             cells = [None if cell is None else list(map(_number, cell)) for cell in cells]
         return pa.array(cells, type_)
 
-    def _added(self, name: str, values: Sequence[Any]) -> Sequence[Any]:
+    def _added(self, name: str, page: Page) -> Sequence[Any]:
+        values = page.columns[name]
         if name == "p_i":
             return [None if value is None else Decimal(value) for value in values]
         if name == "label" and self.classes:
-            return [self._place(value) for value in values]
+            pairs = zip(values, page.columns["label_name"], strict=True)
+            return [None if value is None else self._place(self._now(value, shown)) for value, shown in pairs]
         return values
 
-    def _place(self, value: Any) -> int | list[int] | None:
-        if value is None:
-            return None
+    def _place(self, value: Any) -> int | list[int]:
         try:
             return [self._places[key] for key in value] if isinstance(value, list) else self._places[value]
         except KeyError:

@@ -77,7 +77,7 @@ class DoccanoWriter(RowWriter):
         """Every page is written at once."""
 
     def _example(self, values: Any, text: str, facts: dict[str, Any]) -> dict[str, Any]:
-        labels = self._labels(facts["label"], facts["label_name"])
+        labels = list(dict.fromkeys(self._labels(facts["label"], facts["label_name"])))
         if self._choices:
             self.counts["long_labels"] += sum(len(label) > LONGEST_LABEL for label in labels)
         self.counts["none_of_them"] += facts["label"] == []
@@ -94,6 +94,8 @@ class DoccanoWriter(RowWriter):
         if label is None:
             return []
         if isinstance(label, list):
+            if len(label) != len(name):  # one was split, and people have chosen others in its place
+                label = name
             return [self._shown(*pair) for pair in zip(label, name, strict=True)]
         return [self._shown(label, name)]
 

@@ -6,6 +6,7 @@ models predictions. All else that is known of a label stands in the task's meta.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
@@ -59,7 +60,7 @@ class LabelStudioWriter(RowWriter):
     def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
         config = read_config(info.label_config)
-        self._control = config.control
+        self._control, self._now = config.control, info.label_now
         plain = plain_names(info.columns).items()
         self._plain = {own: name for own, name in plain if own != name and name in config.columns}
         self._images = config.shows_images
@@ -97,7 +98,9 @@ class LabelStudioWriter(RowWriter):
             predictions = [entry for entry in predictions if isinstance(entry, dict)]
             facts["prediction_ids"] = numbers
         if row.label is not None:
-            if not is_exact(row.label, self._control.kind):
+            label = self._now(row.label, row.label_name)
+            row = replace(row, label=label)
+            if not is_exact(label, self._control.kind):
                 self.counts["numbers"] += 1
             self.counts["none_of_them"] += row.label == []
             if row.source != PERSON:

@@ -91,7 +91,10 @@ class ManifestWriter(RowWriter):
         return entry | {"hypac": {name: value for name, value in facts.items() if value is not None}}
 
     def _label(self, facts: dict[str, Any], content: str) -> tuple[Any, dict[str, Any]]:
-        label, name, kind = facts["label"], facts["label_name"], self._info.kind
+        name, kind = facts["label_name"], self._info.kind
+        label = self._info.label_now(facts["label"], name)
+        if isinstance(label, list):
+            name = [self._info.choices.get(key) for key in label]
         task = "classification-multilabel" if kind.several else "classification"
         metadata: dict[str, Any] = {
             "type": f"groundtruth/{content}-{task}" if kind.has_choices else "groundtruth/custom",
@@ -105,8 +108,7 @@ class ManifestWriter(RowWriter):
         if isinstance(label, list):
             places = [self._places.get(key, key) for key in label]
             metadata["class-map"] = {
-                str(place): shown or key
-                for place, key, shown in zip(places, label, name or label, strict=True)
+                str(place): shown or key for place, key, shown in zip(places, label, name, strict=True)
             }
             if sure:
                 metadata["confidence-map"] = {str(place): confidence for place in places}

@@ -17,6 +17,7 @@ from annotation import failures
 from annotation.common import audit
 from annotation.common.bulk import copy_rows
 from annotation.common.ranges import of_items
+from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value, as_text
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import record_rows
@@ -118,7 +119,7 @@ def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
     if not asked:
         return found
     records = record_rows(run.project, asked, before_others={} if batch is None else {batch: 1})
-    loss = make_loss(run.loss, run.loss_params)
+    loss, replaced = make_loss(run.loss, run.loss_params), replaced_labels(run.project)
     states: dict[int, set[str]] = defaultdict(set)
     work = WorkItem.objects.filter(of_items("item", asked), batch=batch)
     for item, state in work.values_list("item_id", "state"):
@@ -126,7 +127,8 @@ def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
     for item in asked:
         record = records.get(item)
         if record is not None and record.batch_id == batch:
-            found[item] = _differs(loss, record.value, json.loads(answers[item]))
+            answer = replaced.now(json.loads(answers[item]))
+            found[item] = _differs(loss, replaced.now(record.value), answer)
         elif State.OPEN in states[item] or State.LEASED in states[item]:
             found[item] = OPEN
         elif State.UNLABELABLE in states[item]:
