@@ -8,6 +8,7 @@ from routing.delivery import api as deliveries
 from routing.items import api as items
 from routing.label_set import api as label_set
 from routing.overview import api as overview
+from routing.rounds import api as rounds
 from routing.runs import (
     api as runs,
     commitment_api as commitments,
@@ -35,4 +36,5 @@ urlpatterns = [
     *predictions.urlpatterns,
     *items.urlpatterns,
     *label_set.urlpatterns,
+    *rounds.urlpatterns,
 ]

@@ -34,6 +34,14 @@ class RoutingConfig(AppConfig):
             "routing_auditeditem",
             "routing_finalsample",
             "routing_finalcertificate",
+            "routing_rounditem",
+            "routing_roundnote",
+        )
+        append_only.register_columns(
+            "routing_guidelineround",
+            fixed=models.GuidelineRound.FIXED_COLUMNS,
+            once={"closed_at": "IS NULL", "closed_by_id": "IS NULL"},
+            message="a guideline round cannot be changed once it began: start another one",
         )
         append_only.register_columns(
             "routing_run",

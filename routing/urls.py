@@ -7,6 +7,7 @@ from routing.delivery import views as deliveries
 from routing.items import views as items
 from routing.label_set import views as label_set
 from routing.overview import views as overview
+from routing.rounds import views as rounds
 from routing.runs import (
     commitment_views as commitments,
     expert_views as experts,
@@ -31,6 +32,12 @@ urlpatterns = [
         "projects/<slug:slug>/items/<row:item_id>/flags/<row:comment_id>/resolve/",
         items.item_flag_resolve,
         name="item_flag_resolve",
+    ),
+    path("projects/<slug:slug>/rounds/", rounds.rounds, name="rounds"),
+    path("projects/<slug:slug>/rounds/<row:number>/", rounds.round_page, name="round"),
+    path("projects/<slug:slug>/rounds/<row:number>/close/", rounds.round_close, name="round_close"),
+    path(
+        "projects/<slug:slug>/rounds/<row:number>/items/<row:item_id>/", rounds.round_note, name="round_note"
     ),
     path("projects/<slug:slug>/labels/", label_set.label_set, name="label_set"),
     path("projects/<slug:slug>/labels/choose/", label_set.label_set_choose, name="label_set_choose"),

@@ -126,10 +126,13 @@ def view_permission(project: Project, access: Access, *, run: int | None = None)
 
 
 def hidden_batches(project: Project) -> set[int]:
-    """The calibration set of a run that is not analysed yet: not even which items are in it may be seen."""
+    """The calibration set of a run that is not analysed yet: not even which items are in it may be seen. And
+    a guideline round until it is closed: nobody in it may know what others answered.
+    """
     runs = project.runs.filter(state__in=OPEN, calibration_batch__isnull=False)
     found = runs.values_list("calibration_batch", "expert_batch")
-    return {batch for batches in found for batch in batches if batch is not None}
+    rounds = project.rounds.filter(closed_at__isnull=True).values_list("batch", flat=True)
+    return {batch for batches in found for batch in batches if batch is not None} | set(rounds)
 
 
 def open_calibration_runs(project: Project) -> tuple[int, ...]:

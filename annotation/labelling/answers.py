@@ -135,6 +135,10 @@ def correct(
                 raise ConflictError(_("This label has been corrected already. Load it again."))
             if (old.value, old.comment) == (value, comment):
                 return old
+            if batch.for_round and batch.withdrawn_at is not None:
+                raise ConflictError(
+                    _("This guideline round is closed and all see its answers: they stay as they are.")
+                )
             must_be_blind = batch.blind and batch.locked_at is None
             if must_be_blind and (objection := routing_port().blind_objection(project=project, user=user)):
                 raise NotAllowedError(objection)

@@ -62,8 +62,11 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     """Bring an item's settlement in line with its answers once all of them are there.
 
     A label that more than half gave counts before a reviewer's decision, and that one stays where the answers
-    go on to differ. A majority or an outcome of Dawid-Skene whose reasons are gone leaves the item open.
+    go on to differ. A majority or an outcome of Dawid-Skene whose reasons are gone leaves the item open. The
+    answers of a guideline round settle nothing.
     """
+    if batch.for_round:
+        return None
     if batch.third_decides:
         return _settle_by_third(batch, item_id)
     states = _states(batch, item_id)

@@ -29,6 +29,11 @@ class WorkBatch(models.Model):
         db_default=False,
         help_text="Two people label an item, and a third decides where they differ, as the roster says.",
     )
+    for_round = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Its answers are compared and discussed; they are nobody's labels of record.",
+    )
     locked_at = models.DateTimeField(
         null=True, blank=True, help_text="From then on a correction makes what rests on these labels invalid."
     )

@@ -167,7 +167,9 @@ def agreement_by_annotator(project: Project) -> dict[int, AnnotatorAgreement]:
 def _several(project: Project, hidden: set[int]) -> _Several:
     """Without what is hidden, and without items of which only one answer is there."""
     batches = list(
-        project.work_batches.filter(overlap__gt=1).exclude(pk__in=hidden).values_list("pk", flat=True)
+        project.work_batches.filter(overlap__gt=1, for_round=False)
+        .exclude(pk__in=hidden)
+        .values_list("pk", flat=True)
     )
     answered = WorkItem.objects.filter(batch__in=batches, state=State.DONE)
     another = answered.filter(batch=OuterRef("batch"), item=OuterRef("item")).exclude(slot=1)

@@ -101,14 +101,14 @@ def review_decide(request: ProjectRequest) -> HttpResponseBase:
 @needs("review", "GET")
 def review_count(request: ProjectRequest) -> HttpResponseBase:
     """How much waits, for the navigation: asked for after the page, which it would hold up."""
-    return render(request, "annotation/review/_review_count.html", _counts(request))
+    return render(request, "annotation/review/_review_count.html", tab_counts(request))
 
 
 @needs("review", "GET")
 def review_flags(request: ProjectRequest) -> HttpResponseBase:
     flags = Paginator(selectors.open_flags(request.access.project), FLAGS_PER_PAGE)
     page = flags.get_page(request.GET.get("page"))
-    return render(request, "annotation/review/review_flags.html", {"page": page, **_counts(request)})
+    return render(request, "annotation/review/review_flags.html", {"page": page, **tab_counts(request)})
 
 
 @needs("review", "POST")
@@ -137,7 +137,7 @@ def agreement_page(request: ProjectRequest) -> HttpResponseBase:
         "two_people": routing_port().two_people(access=request.access),
     }
     if request.access.allows("review"):
-        context |= _counts(request)
+        context |= tab_counts(request)
     return render(request, "annotation/review/agreement.html", context)
 
 
@@ -191,13 +191,14 @@ def _show(
         "given_comment": typed["comment"] if typed else comment,
         "taken": taken,
         "asks_several": selectors.asks_several(project),
-        **_counts(request),
+        **tab_counts(request),
     }
     template = "annotation/review/_review_item.html" if request.htmx else "annotation/review/review.html"
     return render(request, template, context)
 
 
-def _counts(request: ProjectRequest) -> dict[str, Any]:
+def tab_counts(request: ProjectRequest) -> dict[str, Any]:
+    """What the tabs of these pages say beside their names."""
     project = request.access.project
     left = disagreements(project, request.user).count()
     flags = selectors.open_flags(project).count()

@@ -276,7 +276,7 @@ def _pool(run: Run, ids: list[int]) -> Iterator[tuple[int, int, int, int]]:
 
 def _items_of(access: Access, wanted: Wanted) -> QuerySet[Item]:
     """Of the items that the filters find those that a run could cover: without a label."""
-    return pool_of(access.project, Run.Target.DATASET).filter(*_conditions(access, wanted))
+    return pool_of(access.project, Run.Target.DATASET, of_rounds=True).filter(*_conditions(access, wanted))
 
 
 def _conditions(access: Access, wanted: Wanted) -> list[Any]:

@@ -69,7 +69,16 @@ def _model(run: Run, source: Source) -> str:
 
 def _choices(run: Run) -> str:
     keys = [_cell(key) for key in run.project.choices.order_by("position").values_list("key", flat=True)[:50]]
-    return f", one of: {', '.join(keys)}" if keys else ""
+    return f", one of: {', '.join(keys)}{_replaced(run)}" if keys else ""
+
+
+def _replaced(run: Run) -> str:
+    rows = run.project.replaced_choices.values_list("key", "into")[:50]
+    told = [
+        f"{_cell(key)} was {'split into' if len(into) > 1 else 'merged into'} {', '.join(map(_cell, into))}"
+        for key, into in rows
+    ]
+    return f"; of earlier ones, {'; '.join(told)}" if told else ""
 
 
 def _instructions(run: Run) -> str:

@@ -17,7 +17,7 @@ from annotation.labelling.labels_of_record import RecordRow, record_rows
 from annotation.models import Item, Label, Settlement, WorkItem
 from routing.core.exact import plain
 from routing.labels.page import ADDED
-from routing.models import DrawItem, Route, Run, RunSource
+from routing.models import DrawItem, RoundItem, Route, Run, RunSource
 from routing.runs.covered import covered_items
 from routing.runs.expert.delivered import not_delivered, reasons_of
 from routing.runs.usable_answers import usable_values
@@ -189,7 +189,14 @@ def _outside(columns: Columns, run: Run, items: Sequence[tuple[int, int]]) -> No
         return
     among = of_items("pk", [pk for _, pk in items])
     later = set(Item.objects.filter(among, created_at__gt=run.created_at).values_list("pk", flat=True))
+    asked = RoundItem.objects.filter(of_items("item", [pk for _, pk in items]))
+    rounds = dict(asked.values_list("item_id", "round__number"))
     for place, pk in items:
+        if pk in rounds:
+            columns["reason"][place] = (
+                f"not covered by run {run.number}: it was in guideline round {rounds[pk]}"
+            )
+            continue
         if run.by_people and pk not in later:
             columns["reason"][place] = f"not covered by run {run.number}: nobody was asked about it there"
             continue

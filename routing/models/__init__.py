@@ -6,6 +6,7 @@ from routing.models.measurements import MeasuredItem, MeasuredSource, Measuremen
 from routing.models.pools import Intake, PoolItem, RunSource
 from routing.models.predictions import ItemScore, Prediction, SentAnswer, SourceRevision
 from routing.models.roster import AuditedItem, ExpertRequest, RosterEntry
+from routing.models.rounds import GuidelineRound, RoundItem, RoundNote
 from routing.models.runs import Run
 from routing.models.sources import FrozenSource, MendVersion, ModelPrice, PromptVersion, Source, SourceTry
 from routing.models.spend import Reservation, Spend
@@ -27,6 +28,7 @@ __all__ = [
     "FinalCertificate",
     "FinalSample",
     "FrozenSource",
+    "GuidelineRound",
     "Intake",
     "ItemScore",
     "LedgerEntry",
@@ -41,6 +43,8 @@ __all__ = [
     "PromptVersion",
     "Reservation",
     "RosterEntry",
+    "RoundItem",
+    "RoundNote",
     "Route",
     "Run",
     "RunSource",

@@ -31,6 +31,7 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
         context: dict[str, Any] = {
             "pace": annotator_pace(project=project, user=request.user),
             "waiting": waiting_for(project=project, user=request.user),
+            "rounds": project.rounds.filter(closed_at__isnull=False).exists(),
         }
         return render(request, "routing/overview/overview_annotator.html", context)
     found = read_overview(project, access)

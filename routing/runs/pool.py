@@ -9,27 +9,29 @@ from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import has_record, has_split_record
 from annotation.models import Item, Project, WorkItem
 from routing.core.choices import DEFAULT_TARGET
-from routing.models import DrawItem, MeasuredItem, PilotItem, PoolItem, Run
+from routing.models import DrawItem, MeasuredItem, PilotItem, PoolItem, RoundItem, Run
 from routing.runs.covered import COVERED
 from routing.visibility import hidden_batches
 
 
-def pool_of(project: Project, target: str) -> QuerySet[Item]:
+def pool_of(project: Project, target: str, *, of_rounds: bool = False) -> QuerySet[Item]:
     """The items that a run planned now would cover, in the order of import: those without a label by people.
     Where labels that came with an import differ about an item, it waits for a reviewer, who sees them: it is
-    in no pool either.
+    in no pool either. Nor is an item of a guideline round, which all have seen and talked about; `of_rounds`
+    has these, too, for runs by people alone.
 
     For the target `population` also none that an earlier run drew, or its pilot used, or that was measured: a
     random sample of the source's items must not have been looked at before. And none of a pool whose rest
     people were given by thresholds: what they left is no random sample, but the items that the models find
     easy. Nor any that came with an import that brought labels: why people elsewhere had left them out, nobody
-    knows. Nor any that was there when people were given some by filters: these left out others than chance
-    does.
+    knows. Nor any that was there when people were given some by filters, or named some for a guideline round:
+    these left out others than chance does.
     """
-    items = project.items.filter(~_has_labels(project))
+    items = project.items.filter(~(_has_labels(project) if of_rounds else _left_out(project)))
     if target == Run.Target.POPULATION:
         items = items.filter(*(~used for used in _looked_at()))
         items = items.exclude(_came_beside_labels(project)).exclude(_left_by_filters(project))
+        items = items.exclude(_left_by_names(project))
     return items.order_by("position")
 
 
@@ -39,6 +41,15 @@ def _has_labels(project: Project) -> Q:
     if not brought:
         return labelled
     return labelled | Q(Exists(WorkItem.objects.filter(item=OuterRef("pk"), batch__in=brought)))
+
+
+def _left_out(project: Project) -> Q:
+    return _has_labels(project) | in_rounds(project)
+
+
+def in_rounds(project: Project, item: str = "pk") -> Q:
+    """Rows, by their path to an item, about items of guideline rounds."""
+    return Q(**{f"{item}__in": RoundItem.objects.filter(round__project=project).values("item")})
 
 
 def _looked_at() -> tuple[Exists, ...]:
@@ -64,6 +75,12 @@ def _left_by_filters(project: Project) -> Q:
     return Q(position__lte=last)
 
 
+def _left_by_names(project: Project) -> Q:
+    """Items that were there when somebody named those of a guideline round."""
+    last = project.rounds.filter(by_name=True).aggregate(last=Max("created_at"))["last"]
+    return Q(pk__in=[]) if last is None else Q(created_at__lte=last)
+
+
 def labelled_by_runs_of_people(project: Project) -> int:
     """How many items have their label from a run by people: a later run leaves them out of its pool."""
     batches = list(
@@ -78,7 +95,7 @@ def size_of_pool(project: Project, target: str) -> int:
     """
     if target == Run.Target.POPULATION:
         return pool_of(project, target).count()
-    return project.items.count() - project.items.filter(_has_labels(project)).count()
+    return project.items.count() - project.items.filter(_left_out(project)).count()
 
 
 def has_items_without_label(project: Project) -> bool:
@@ -101,11 +118,23 @@ def nothing_to_plan_for(project: Project) -> InputError:
             _("Every item has a label already, and a run covers those without one: import new items first."),
             where="m",
         )
-    unused = unlabelled.filter(*(~used for used in _looked_at()))
+    if not unlabelled.exclude(in_rounds(project)).exists():
+        return InputError(
+            _("Every item without a label was in a guideline round, and is in no draw. Import new items."),
+            where="m",
+        )
+    unused = unlabelled.exclude(in_rounds(project)).filter(*(~used for used in _looked_at()))
     if unused.filter(_left_by_filters(project)).exclude(_came_beside_labels(project)).exists():
         why = _(
             "People were given items of this project by filters, and what a filter leaves is no random "
             "sample of its source."
+        )
+        what = _("For this target, import new items from the same source first, without labels.")
+        return InputError(f"{why} {what}", where="target")
+    if unused.filter(_left_by_names(project)).exclude(_came_beside_labels(project)).exists():
+        why = _(
+            "Somebody named the items of a guideline round, and what that leaves is no random sample of its "
+            "source."
         )
         what = _("For this target, import new items from the same source first, without labels.")
         return InputError(f"{why} {what}", where="target")

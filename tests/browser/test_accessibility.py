@@ -20,10 +20,22 @@ from annotation.mail.letters import WORK, ends_token
 from annotation.models import Project, User
 from annotation.people.invitations import create_invitation
 from annotation.people.password_links import reset_link
+from annotation.permissions import access_to
+from routing.by_people.start import Wanted, start_people_run
+from routing.label_set.replace import replace_label
+from routing.rounds.start import add_note, close_round, start_round
 from routing.runs.certify import analyse
-from testbed.factories import add_member, made_account, make_image_items, make_project, make_user
+from testbed.factories import (
+    add_member,
+    made_account,
+    make_image_items,
+    make_items,
+    make_project,
+    make_user,
+)
 from testbed.worlds import NUMBERS, SETS, World, make_world
 from tests.pages import test_access
+from tests.routing.by_people.people import answer
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -232,6 +244,34 @@ def test_a_complete_run(looker: Looker) -> None:
     for path in [*of(world.project, "overview", "items"), *of(world.project, "run", number=run.number)]:
         looker.look(path)
     looker.judge()
+
+
+def test_a_closed_round_and_a_label_that_was_split(looker: Looker) -> None:
+    project = make_project(choices=["cat", "dog", "emu"], guidelines="A cat purrs.")
+    make_items(project, 6)
+    access = access_to(project.created_by, project.slug)
+    assert access is not None
+    people = [add_member(project) for _ in range(2)]
+    asked = start_round(access=access, size=3)
+    for person, value in zip(people, ("cat", "dog"), strict=True):
+        answer(project, person, value)
+    looker.be(project.created_by)
+    looker.look(*of(project, "round", number=1), "an open round")
+    close_round(access=access, found=asked)
+    add_note(access=access, found=asked, item=asked.items.all()[0].item, text="It purrs.", value="cat")
+    looker.look(*of(project, "round", number=1), "a closed round")
+    run = start_people_run(access=access, wanted=Wanted({}))
+    answer(project, people[0], "cat")
+    run.refresh_from_db()
+    looker.page.goto(*of(project, "label_set"))
+    looker.page.locator("#split_into").fill("lion\ntiger")
+    looker.send("#split_key")
+    looker.look_here("a label before it is split")
+    replace_label(access=access, key="cat", into=["lion", "tiger"])
+    for name in ("label_set", "label_set_choose"):
+        looker.look(*of(project, name), f"{name}, after a split")
+    looker.judge()
+    assert len(looker.seen) == 5
 
 
 def test_each_kind_of_answer(looker: Looker) -> None:

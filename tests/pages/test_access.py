@@ -7,15 +7,17 @@ import pytest
 from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 
 from annotation.common.files import store_file
+from annotation.labelling import queue
 from annotation.labelling.comments import add_comment
 from annotation.models import Connection, Label, Project, WorkItem
 from annotation.outside.secrets import encrypt
 from annotation.outside.webhooks.manage import create_webhook, send_test
 from annotation.people.invitations import create_invitation
 from annotation.people.tokens import make_token
-from routing.models import Delivery, DeliveryFile, ModelPrice
+from routing.models import Delivery, DeliveryFile, GuidelineRound, ModelPrice
 from testbed.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
 from testbed.worlds import World, make_world
 
@@ -117,6 +119,10 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "plan": {"GET": LEADERS, "POST": LEADERS},
     "plan_outlook": {"GET": LEADERS},
     "people_run": {"GET": LEADERS, "POST": LEADERS},
+    "rounds": {"GET": EVERYBODY, "POST": LEADERS},
+    "round": {"GET": EVERYBODY},
+    "round_close": {"POST": LEADERS},
+    "round_note": {"POST": LABELLERS},
     "label_set": {"GET": LEADERS, "POST": LEADERS},
     "label_set_choose": {"GET": LEADERS, "POST": LEADERS},
     "runs": {"GET": NOT_ANNOTATORS},
@@ -198,6 +204,10 @@ API: dict[str, dict[str, set[str]]] = {
     "api_runs": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_people_runs": {"POST": LEADERS},
     "api_people_outlook": {"POST": LEADERS},
+    "api_rounds": {"GET": LEADERS, "POST": LEADERS},
+    "api_round": {"GET": LEADERS},
+    "api_round_close": {"POST": LEADERS},
+    "api_round_notes": {"POST": LABELLERS},
     "api_replaced_choices": {"GET": LEADERS, "POST": LEADERS},
     "api_replaced_choices_outlook": {"POST": LEADERS},
     "api_replaced_choices_to_choose": {"GET": LEADERS, "POST": LEADERS},
@@ -339,6 +349,19 @@ def arguments(world: World) -> dict[str, object]:
     DeliveryFile.objects.create(delivery=delivery, name="labels.csv", file=stored)
     webhook, _secret = create_webhook(
         project=world.project, actor=world.manager, url="https://example.org/", events=["run.routed"]
+    )
+    item = world.project.items.first()
+    asked = queue.create_batch(
+        project=world.project, item_ids=[item.pk], blind=False, priority=1, entropy=1, overlap=2
+    )
+    GuidelineRound.objects.create(
+        project=world.project,
+        number=run.number,
+        batch=asked,
+        by_name=True,
+        created_by=world.manager,
+        closed_by=world.manager,
+        closed_at=timezone.now(),
     )
     return {
         "slug": world.project.slug,

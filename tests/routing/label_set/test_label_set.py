@@ -173,6 +173,7 @@ class TestUnderARun:
         told = [json.loads(line) for line in after["labels.jsonl"].splitlines()]
         assert {row["label_name"] for row in told if row["label"] in ("cat", "dog")} == {"dog"}
         assert "cat" in {row["label"] for row in told}
+        assert "of earlier ones, `cat` was merged into `dog`" in after["README.md"].decode()
 
     def test_a_loss_that_counts_distance_is_marked(self) -> None:
         world = make_world(60, answers=STARS)

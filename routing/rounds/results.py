@@ -1,0 +1,157 @@
+"""What a guideline round shows: how far people agree, and who said what where they differ."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from annotation.common.replaced_labels import replaced_labels
+from annotation.common.value_reader import Value
+from annotation.labelling.batches import BatchProgress
+from annotation.labelling.queue import batch_progress
+from annotation.models import Item, Label, User, WorkItem
+from annotation.review import agreement as measures
+from annotation.review.agreement import Estimate
+from annotation.task_types import TASK_TYPES
+from routing.models import GuidelineRound, RoundNote
+
+LISTED = 20
+
+
+@dataclass(frozen=True)
+class RoundFigures:
+    """`equal` is the share of equal answers among all pairs about one item; `alpha` Krippendorff's, by
+    distance where the answers are numbers. `compared` items have two answers or more, and on `disputed` of
+    them people differ.
+    """
+
+    compared: int
+    disputed: int
+    equal: Estimate
+    alpha: Estimate
+
+
+@dataclass(frozen=True)
+class PersonInRound:
+    """How many items somebody answered, and on which share of the pairs with others they say the same."""
+
+    user: User
+    asked: int
+    answered: int
+    equal: float | None
+
+
+@dataclass(frozen=True)
+class ItemInRound:
+    """`decided` is the newest note with a label."""
+
+    item: Item
+    answers: Sequence[Label]
+    differs: bool
+    notes: Sequence[RoundNote]
+    decided: RoundNote | None
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """Of a closed round."""
+
+    figures: RoundFigures
+    people: Sequence[PersonInRound]
+    items: Sequence[ItemInRound]
+
+    @property
+    def disputed(self) -> list[ItemInRound]:
+        return [one for one in self.items if one.differs]
+
+    @property
+    def agreed(self) -> list[ItemInRound]:
+        return [one for one in self.items if not one.differs]
+
+
+def progress_of(found: GuidelineRound) -> BatchProgress:
+    return batch_progress(found.batch)
+
+
+def people_in(found: GuidelineRound) -> list[tuple[User, int, int]]:
+    """Everybody who is asked, with how many items they were and are done with: no answer is told by it."""
+    work = WorkItem.objects.filter(batch=found.batch).values_list("assigned_to", "state")
+    counts: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for person, state in work:
+        if person is not None:
+            counts[person][0] += 1
+            counts[person][1] += state not in WorkItem.UNFINISHED and state != WorkItem.State.WITHDRAWN
+    users = User.objects.filter(pk__in=counts).order_by("username")
+    return [(user, counts[user.pk][0], counts[user.pk][1]) for user in users]
+
+
+def figures_of(found: GuidelineRound) -> RoundFigures:
+    return _figures(found, _answers(found))
+
+
+def result_of(found: GuidelineRound) -> RoundResult:
+    """A few queries, whatever its size."""
+    answers = _answers(found)
+    by_item: dict[int, list[Label]] = defaultdict(list)
+    for label in answers:
+        by_item[label.item_id].append(label)
+    notes: dict[int, list[RoundNote]] = defaultdict(list)
+    for note in found.notes.select_related("author"):
+        notes[note.item_id].append(note)
+    items = [
+        ItemInRound(
+            item=row.item,
+            answers=by_item[row.item_id],
+            differs=_differ(found, by_item[row.item_id]),
+            notes=notes[row.item_id],
+            decided=next((one for one in reversed(notes[row.item_id]) if one.value is not None), None),
+        )
+        for row in found.items.select_related("item__image").order_by("item__position")
+    ]
+    return RoundResult(_figures(found, answers), _people(found, by_item), items)
+
+
+def _answers(found: GuidelineRound) -> list[Label]:
+    rows = Label.objects.filter(work_item__batch=found.batch, superseded_by__isnull=True)
+    return list(rows.select_related("annotator").order_by("annotator__username", "pk"))
+
+
+def _said(found: GuidelineRound, label: Label) -> object:
+    value: Value = replaced_labels(found.project).now(label.value)
+    return TASK_TYPES[found.project.task_type].comparable(value)
+
+
+def _differ(found: GuidelineRound, labels: Iterable[Label]) -> bool:
+    return len({_said(found, label) for label in labels}) > 1
+
+
+def _figures(found: GuidelineRound, labels: Sequence[Label]) -> RoundFigures:
+    several: dict[int, list[Label]] = defaultdict(list)
+    for label in labels:
+        several[label.item_id].append(label)
+    several = {item: given for item, given in several.items() if len(given) > 1}
+    rows = [(item, one.annotator_id, _said(found, one)) for item, given in several.items() for one in given]
+    if not rows:
+        nothing = Estimate(None)
+        return RoundFigures(0, 0, nothing, nothing)
+    answers, _units, _people = measures.answers_of(rows)
+    together = measures.nominal(answers.counts)
+    kind, alpha = TASK_TYPES[found.project.task_type], together.alpha
+    if kind.measure == "interval":
+        places = np.array([kind.position(str(name)) for name in answers.names], dtype=float)
+        alpha = measures.krippendorff_interval(answers.units, places[answers.values])
+    disputed = sum(_differ(found, given) for given in several.values())
+    return RoundFigures(len(several), disputed, together.equal, alpha)
+
+
+def _people(found: GuidelineRound, by_item: dict[int, list[Label]]) -> list[PersonInRound]:
+    same: dict[int, list[bool]] = defaultdict(list)
+    for labels in by_item.values():
+        for one in labels:
+            others = (other for other in labels if other.annotator_id != one.annotator_id)
+            same[one.annotator_id] += [_said(found, one) == _said(found, other) for other in others]
+    return [
+        PersonInRound(user, asked, answered, sum(pairs) / len(pairs) if (pairs := same[user.pk]) else None)
+        for user, asked, answered in people_in(found)
+    ]
