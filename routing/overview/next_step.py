@@ -105,7 +105,7 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         return _while_calibrating(facts.expert, here, run_here)
     if facts.state == State.ANALYSED:
         text = _("The thresholds are known. Look at the certificate, then send every item to its source.")
-        return NextStep(text, _("Route the items"), "run_route", run_here, "post"), "runs.edit"
+        return NextStep(text, _("See what routing does"), "run", run_here), "runs.edit"
     if facts.state == State.LABELLING and facts.run and facts.routed:
         left = facts.routed.open + facts.routed.leased
         if not left and facts.expert is not None:

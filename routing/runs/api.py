@@ -36,6 +36,7 @@ from routing.runs.people_agreement import people_agreement
 from routing.runs.plan_api import RunFields, budget_field
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
+from routing.runs.route_outlook_api import RouteOutlookBody, outlook_to_show
 from routing.runs.spending import model_money
 from routing.runs.start import start_run
 from routing.runs.two_people import FIGURE
@@ -182,7 +183,12 @@ class RunAnalyse(RunView):
 
 
 class RunRoute(RunView):
-    actions = {"POST": "runs.edit"}
+    actions = {"GET": "runs.view", "POST": "runs.edit"}
+
+    @extend_schema(responses={200: RouteOutlookBody})
+    def get(self, request: Request, slug: str, number: int) -> Response:
+        """What routing would do: how many items each source gets, what is still to be paid and labelled."""
+        return Response(RouteOutlookBody(outlook_to_show(self.find_run(number))).data)
 
     @extend_schema(request=Nothing, responses={202: JobBody})
     def post(self, request: Request, slug: str, number: int) -> Response:

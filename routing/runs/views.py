@@ -32,6 +32,7 @@ from routing.runs.later.intakes import KIND as TAKE_IN
 from routing.runs.later.take_in import take_in
 from routing.runs.queries import RunReport, failed_job_of, run_progress, run_report
 from routing.runs.route import route
+from routing.runs.route_outlook import route_outlook
 from routing.runs.seal import seal_of
 from routing.runs.spending import model_money
 from routing.runs.threshold_figure import region_figure
@@ -113,6 +114,7 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
         "stopped_at_unusable": stopped_at_unusable(failed),
         "committed": committed,
         "money": money,
+        "outlook": route_outlook(found),
     }
 
 

@@ -220,7 +220,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_run_commitment": {"GET": LEADERS},
     "api_ledger": {"GET": NOT_ANNOTATORS},
     "api_run_analyse": {"POST": LEADERS},
-    "api_run_route": {"POST": LEADERS},
+    "api_run_route": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_run_take_in": {"POST": LEADERS},
     "api_run_roster": {"GET": NOT_ANNOTATORS},
     "api_run_ask_expert": {"POST": LEADERS},

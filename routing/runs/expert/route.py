@@ -86,11 +86,11 @@ def _store_slices(context: JobContext, run: Run) -> None:
     if Route.objects.filter(run=run).exists():
         return
     with context.chunk(stage=Words(gettext_noop("Routes")), done=0):
-        for source, among in _stretches(run.certificate.thresholds):
+        for source, among in stretches(run.certificate.thresholds):
             _insert(run, among, source)
 
 
-def _stretches(slices: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Q]]:
+def stretches(slices: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Q]]:
     below = Q()
     stretches = [(source, list(group)) for source, group in groupby(slices, key=lambda one: one["source"])]
     for number, (source, group) in enumerate(stretches):

@@ -1,0 +1,165 @@
+"""What "Route" would do: how many items each source gets, and what is still to be paid and to be labelled."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+
+from django.db.models import Exists, OuterRef, Q
+
+from annotation.models import WorkItem
+from routing.common.states import State
+from routing.core.every_score.chain import FIRST_SCORE
+from routing.models import PoolItem, RosterEntry, Run, RunSource
+from routing.models.runs import cost_of_people
+from routing.runs.chains import at_or_below, thresholds_from_json
+from routing.runs.every_score_runs import takes, uses_every_score
+from routing.runs.expert.analyse import SLICES
+from routing.runs.expert.route import Places, stretches
+from routing.runs.labelling_pace import expert_time_of, labelling_time_of
+from routing.runs.own_record import has_own_record
+
+MODEL, PEOPLE, CHECKED, EXPERT = "model", "people", "checked", "expert"
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A source, and the `items` that are sent there, of which `open` ones have no label by people yet.
+
+    `kind`: a model by its `name`, people, people with a second look by the expert where the dearest model
+    differs, or the expert.
+    """
+
+    kind: str
+    name: str
+    items: int
+    open: int
+
+
+@dataclass(frozen=True)
+class RouteOutlook:
+    """Attributes
+    ----------
+    rows
+        Where the items go, in the order of the sources.
+    about
+        The later models have not been asked yet, whose own scores decide: the counts are those that the
+        analysis foretold.
+    calls, models_cost
+        Of models that are still to be asked, at the prices of the run.
+    people, people_cost, people_seconds
+        Items that annotators still label, what their labels cost, and the time for these at the pace seen.
+    expert, second_looks, expert_cost, expert_seconds
+        Items that the expert labels, and how many at most she looks at besides; cost and time of the former.
+    """
+
+    rows: list[Destination]
+    about: bool
+    calls: int
+    models_cost: Decimal
+    people: int
+    people_cost: Decimal
+    people_seconds: float
+    expert: int = 0
+    second_looks: int = 0
+    expert_cost: Decimal = Decimal(0)
+    expert_seconds: float = 0
+
+    @property
+    def cost(self) -> Decimal:
+        return self.models_cost + self.people_cost + self.expert_cost
+
+
+def route_outlook(run: Run) -> RouteOutlook | None:
+    """None but for a run that is analysed and not routed yet."""
+    if run.state != State.ANALYSED:
+        return None
+    sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
+    counted = _counted(run, sources)
+    about = counted is None
+    rows = _foretold(run, sources) if counted is None else counted
+    by_kind = {kind: sum(row.open for row in rows if row.kind == kind) for kind in (PEOPLE, CHECKED, EXPERT)}
+    calls = [row.open for row in rows[: len(sources)]]
+    calls[-1] += by_kind[CHECKED] if len(sources) > 1 else 0
+    people = by_kind[PEOPLE] + by_kind[CHECKED]
+    each = cost_of_people(run.reference, Decimal(1), run.overlap, run.overlap_share)
+    second = labelling_time_of(run.project).seconds
+    outlook = RouteOutlook(
+        rows=rows,
+        about=about,
+        calls=sum(calls[1:]),
+        models_cost=sum(
+            (n * source.cost_per_label for n, source in zip(calls[1:], sources[1:], strict=True)), Decimal(0)
+        ),
+        people=people,
+        people_cost=people * run.cost_per_item,
+        people_seconds=float(people * each) * second,
+        expert=by_kind[EXPERT],
+        second_looks=by_kind[CHECKED],
+        **_of_expert(run, by_kind[EXPERT], second),
+    )
+    return outlook
+
+
+def _of_expert(run: Run, items: int, seconds: int) -> dict[str, Decimal | float]:
+    if not run.by_expert:
+        return {}
+    experts = run.roster.filter(role=RosterEntry.Role.EXPERT).values_list("user__username", flat=True)
+    time = expert_time_of(run.project, experts=list(experts), people=seconds)
+    return {
+        "expert_cost": items * (run.expert_cost or Decimal(0)),
+        "expert_seconds": float(items * time.seconds),
+    }
+
+
+def _counted(run: Run, sources: list[RunSource]) -> list[Destination] | None:
+    """From the scores of the first model; None where others decide, too."""
+    if run.certificate.shape == SLICES:
+        places = Places(len(sources))
+        found = {place: [0, 0] for place in range(1, places.expert + 1)}
+        for place, among in stretches(run.certificate.thresholds):
+            for part, count in enumerate(_count(run, among)):
+                found[place][part] += count
+        names = _models(sources) | {
+            places.person: (PEOPLE, ""),
+            places.checked: (CHECKED, ""),
+            places.expert: (EXPERT, ""),
+        }
+        return [Destination(*names[place], *counts) for place, counts in found.items()]
+    if run.certificate.shape != FIRST_SCORE:
+        return None
+    below = partial(takes, sources[0]) if run.by_expert or uses_every_score(run) else at_or_below
+    earlier, rows = Q(pk__in=[]), []
+    rest = (EXPERT if run.by_expert else PEOPLE, "")
+    taken = map(below, thresholds_from_json(run.certificate.thresholds))
+    for name, among in zip([*_models(sources).values(), rest], [*taken, Q()], strict=True):
+        rows.append(Destination(*name, *_count(run, among & ~earlier)))
+        earlier |= among
+    return rows
+
+
+def _models(sources: list[RunSource]) -> dict[int, tuple[str, str]]:
+    return {source.position: (MODEL, source.source.name) for source in sources}
+
+
+def _count(run: Run, among: Q) -> tuple[int, int]:
+    """Items of the pool that are so, and those of them that still wait for a label."""
+    items = PoolItem.objects.filter(among, run=run, position__lt=run.pool_size)
+    given_up = WorkItem.objects.filter(
+        batch=run.calibration_batch, state=WorkItem.State.UNLABELABLE, item=OuterRef("item")
+    )
+    still = items.filter(~has_own_record(run, item="item"), ~Exists(given_up))
+    return items.count(), still.count()
+
+
+def _foretold(run: Run, sources: list[RunSource]) -> list[Destination]:
+    """From the certificate's figures. The items that people were asked about are a random sample, so that of
+    each source's items the same share is still open.
+    """
+    chain = run.certificate.figures["chain"]
+    row = next(row for row in chain["policies"] if row["index"] == chain["chosen"])
+    still = _count(run, Q())[1]
+    names = [*_models(sources).values(), (EXPERT if run.by_expert else PEOPLE, "")]
+    return [
+        Destination(*name, round(count), round(count * still / run.pool_size))
+        for name, count in zip(names, row["counts"], strict=True)
+    ]

@@ -1,0 +1,45 @@
+"""For programs: what "Route" would do."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework import serializers
+
+from annotation.errors import ConflictError
+from routing.common.api_bodies import decimal_number
+from routing.models import Run
+from routing.runs.route_outlook import CHECKED, EXPERT, MODEL, PEOPLE, RouteOutlook, route_outlook
+
+
+class DestinationBody(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=[MODEL, PEOPLE, CHECKED, EXPERT])
+    name = serializers.CharField(help_text="Of a model; else empty.")
+    items = serializers.IntegerField(help_text="That are sent there.")
+    open = serializers.IntegerField(help_text="Those that have no label by people yet.")
+
+
+class RouteOutlookBody(serializers.Serializer[Any]):
+    """What routing would do: nothing is changed."""
+
+    destinations = DestinationBody(many=True, source="rows")
+    about = serializers.BooleanField(
+        help_text="Foretold by the analysis, as later models have not been asked about all items."
+    )
+    calls = serializers.IntegerField(help_text="Of models that are still to be asked.")
+    models_cost = decimal_number()
+    people = serializers.IntegerField(help_text="Items that annotators still label.")
+    people_cost = decimal_number()
+    people_seconds = serializers.FloatField(help_text="At the pace seen in this project.")
+    expert = serializers.IntegerField(help_text="Items that the expert labels.")
+    second_looks = serializers.IntegerField(help_text="Of so many items at most the expert is asked besides.")
+    expert_cost = decimal_number(help_text="Without second looks.")
+    expert_seconds = serializers.FloatField()
+    cost = decimal_number(help_text="Of models, people and expert together.")
+
+
+def outlook_to_show(run: Run) -> RouteOutlook:
+    """Raises ConflictError where the run is not analysed, or routed already."""
+    outlook = route_outlook(run)
+    if outlook is None:
+        raise ConflictError(_("What routing does can be told between the analysis and the routing alone."))
+    return outlook

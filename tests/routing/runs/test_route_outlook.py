@@ -1,0 +1,116 @@
+"""What a manager sees before "Route" is what routing then does."""
+
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import WorkItem
+from routing.models import Route, Run
+from routing.runs.route_outlook import EXPERT, MODEL, PEOPLE, RouteOutlook, route_outlook
+from testbed.experts import ExpertWorld
+from testbed.worlds import World, make_world
+
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
+
+
+def seen(run: Run) -> RouteOutlook:
+    found = route_outlook(run)
+    assert found is not None
+    return found
+
+
+def sent(run: Run) -> list[int]:
+    """Items by where they were sent."""
+    places = run.run_sources.count() + (3 if run.by_expert else 1)
+    routes = Route.objects.filter(run=run)
+    return [routes.filter(position=place).count() for place in range(1, places + 1)]
+
+
+def asked(run: Run) -> int:
+    return WorkItem.objects.filter(batch=run.routed_batch, slot=0).count()
+
+
+def test_it_counts_what_is_sent_and_what_people_label() -> None:
+    world = make_world(300)
+    run = world.analysed(m=80)
+    assert run.certificate.certified
+    before = seen(run)
+    assert [row.kind for row in before.rows] == [MODEL, MODEL, PEOPLE]
+    assert not before.about
+    assert before.people_cost == before.people * run.cost_per_item
+    assert before.models_cost == before.calls * run.run_sources.get(position=2).cost_per_label
+    run = world._route(run)
+    assert [row.items for row in before.rows] == sent(run)
+    assert before.people == asked(run)
+    assert route_outlook(run) is None
+
+
+def test_where_nothing_is_certified_people_get_all() -> None:
+    world = make_world(80, error=(lambda _: 0.9, lambda _: 0.9))
+    run = world.analysed(m=40, epsilon=Decimal("0.01"))
+    assert not run.certificate.certified
+    before = seen(run)
+    assert [row.items for row in before.rows] == [0, 0, 80]
+    run = world._route(run)
+    assert before.people == asked(run)
+
+
+def test_where_every_score_decides_it_is_near() -> None:
+    world = make_world(400, own_scores=True, costs=("0.004", "0.04"), human_cost="1")
+    run = world.analysed(m=120, rule="every_score", epsilon=Decimal("0.1"), alpha=Decimal("0.1"))
+    before = seen(run)
+    run = world._route(run)
+    assert sum(row.items for row in before.rows) == 400
+    if before.about:
+        assert abs(before.people - asked(run)) <= 40
+    else:
+        assert before.people == asked(run)
+
+
+@pytest.mark.costly
+def test_with_an_expert_it_counts_annotators_second_looks_and_hers() -> None:
+    here = ExpertWorld()
+    run = here.analysed(here.start(recheck_share=Decimal("0.5"), audit_share=Decimal("0.2")))
+    before = seen(run)
+    run = here.world._route(run)
+    counted = {row.kind: row.items for row in before.rows if row.kind != MODEL}
+    models = [row.items for row in before.rows if row.kind == MODEL]
+    assert [*models, *counted.values()] == sent(run)
+    assert before.people == asked(run)
+    assert before.expert == WorkItem.objects.filter(batch=run.expert_routed_batch).count()
+    assert before.expert_cost == before.expert * run.expert_cost
+    assert EXPERT in counted
+
+
+class TestPages:
+    @pytest.fixture
+    def world(self) -> World:
+        return make_world(120)
+
+    @pytest.fixture
+    def client_of(self, world: World) -> Client:
+        client = Client()
+        client.force_login(world.manager)
+        return client
+
+    def test_the_run_page_shows_it_and_asks(self, world: World, client_of: Client) -> None:
+        run = world.analysed(m=60)
+        before = seen(run)
+        page = client_of.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+        assert 'data-ask-more="what-routing-does"' in page
+        assert page.count("Still to be paid") == 2, "on the page, and in the dialog"
+        assert f">{before.rows[0].items}<" in page
+        answer = client_of.get(reverse("overview", args=[world.project.slug])).content.decode()
+        assert "See what routing does" in answer
+
+    def test_programs_get_it_too(self, world: World, client_of: Client) -> None:
+        run = world.analysed(m=60)
+        address = reverse("api_run_route", args=[world.project.slug, run.number])
+        found = client_of.get(address).json()
+        before = seen(run)
+        assert [row["items"] for row in found["destinations"]] == [row.items for row in before.rows]
+        assert Decimal(found["cost"]) == before.cost
+        world._route(run)
+        assert client_of.get(address).status_code == 409
