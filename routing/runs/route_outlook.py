@@ -83,7 +83,7 @@ def route_outlook(run: Run) -> RouteOutlook | None:
     people = by_kind[PEOPLE] + by_kind[CHECKED]
     each = cost_of_people(run.reference, Decimal(1), run.overlap, run.overlap_share)
     second = labelling_time_of(run.project).seconds
-    outlook = RouteOutlook(
+    return RouteOutlook(
         rows=rows,
         about=about,
         calls=sum(calls[1:]),
@@ -95,20 +95,14 @@ def route_outlook(run: Run) -> RouteOutlook | None:
         people_seconds=float(people * each) * second,
         expert=by_kind[EXPERT],
         second_looks=by_kind[CHECKED],
-        **_of_expert(run, by_kind[EXPERT], second),
+        expert_cost=by_kind[EXPERT] * (run.expert_cost or Decimal(0)),
+        expert_seconds=float(by_kind[EXPERT] * _seconds_of_expert(run, second)),
     )
-    return outlook
 
 
-def _of_expert(run: Run, items: int, seconds: int) -> dict[str, Decimal | float]:
-    if not run.by_expert:
-        return {}
+def _seconds_of_expert(run: Run, people: int) -> int:
     experts = run.roster.filter(role=RosterEntry.Role.EXPERT).values_list("user__username", flat=True)
-    time = expert_time_of(run.project, experts=list(experts), people=seconds)
-    return {
-        "expert_cost": items * (run.expert_cost or Decimal(0)),
-        "expert_seconds": float(items * time.seconds),
-    }
+    return expert_time_of(run.project, experts=list(experts), people=people).seconds if experts else people
 
 
 def _counted(run: Run, sources: list[RunSource]) -> list[Destination] | None:

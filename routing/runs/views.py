@@ -70,13 +70,11 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         status = 200 if live["polls"] else STOP_POLLING
         return render(request, PROGRESS[found.by_people], live, status=status)
     report = run_report(found)
-    certificate = report.certificate
     shown = _live(request, found, report)
     failed_job = shown["failed_job"]
     context: dict[str, Any] = shown | {
-        "certificate": certificate,
-        "charts": _charts(report, certificate) if certificate else [],
-        "run_states": dict(Run.State.choices),
+        "certificate": report.certificate,
+        "tab": "result",
         "can_be_cancelled": found.state in CANCELLABLE,
         "drawn": found.state != Run.State.PREPARING or Draw.objects.filter(run=found).exists(),
         "budget_form": form
@@ -86,6 +84,39 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         else None,
     }
     return render(request, PAGE[found.by_people], context)
+
+
+@needs("runs.view", "GET")
+def run_evidence(request: ProjectRequest, number: int) -> HttpResponseBase:
+    """What the certificate rests on: figures, other rules on the same labels, each step, commitments."""
+    found = _run(request, number)
+    context = _part(found, "evidence")
+    report, certificate = context["report"], context["certificate"]
+    if certificate is None and context["committed"] is None:
+        raise Http404("not analysed yet")
+    context["charts"] = _charts(report, certificate) if certificate else []
+    return render(request, "routing/runs/run_evidence.html", context)
+
+
+@needs("runs.view", "GET")
+def run_plan(request: ProjectRequest, number: int) -> HttpResponseBase:
+    """What was fixed at the start, and the ledger of the accepted risk."""
+    found = _run(request, number)
+    if found.by_people:
+        raise Http404("a run by people has no plan")
+    context = _part(found, "plan") | {"run_states": dict(Run.State.choices)}
+    return render(request, "routing/runs/run_plan.html", context)
+
+
+def _part(found: Run, tab: str) -> dict[str, Any]:
+    report = run_report(found)
+    return {
+        "run": found,
+        "report": report,
+        "certificate": report.certificate,
+        "committed": commitment_report(found),
+        "tab": tab,
+    }
 
 
 def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, Any]:

@@ -68,8 +68,13 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     expect(page.get_by_text("The analysis has begun.")).to_be_visible()
     work()
     expect(page.get_by_text("What is certified")).to_be_visible()
+    page.get_by_role("link", name="Evidence").click()
     expect(page.locator(".figure canvas").first).to_be_visible()
+    page.get_by_role("link", name="Result").click()
     page.get_by_role("button", name="Route").click()
+    asked = page.get_by_role("dialog")
+    expect(asked).to_contain_text("Still to be paid")
+    asked.get_by_role("button", name="Route").click()
     work()
     world.finish()
     expect(page.get_by_text("Every item has its label.")).to_be_visible()
@@ -88,7 +93,8 @@ def test_no_page_is_wider_than_the_window(page: Page, log_in: Callable[[str], No
     page.set_viewport_size({"width": width, "height": 800})
     log_in(world.manager.username)
     base = f"/projects/{world.project.slug}"
-    ends = ("", "annotate", "items", "sources", "sources/new", "plan", f"runs/{run.number}", "runs",
+    ends = ("", "annotate", "items", "sources", "sources/new", "plan", f"runs/{run.number}",
+            f"runs/{run.number}/evidence", f"runs/{run.number}/plan", "runs",
             "deliveries", "members", "jobs", "audit", "settings", "import")  # fmt: skip
     paths = ["/", "/projects/new/", *(f"{base}/{end}/".replace("//", "/") for end in ends)]
     for path in paths:

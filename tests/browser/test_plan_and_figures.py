@@ -43,7 +43,7 @@ def certified(page: Page) -> Page:
     world = make_world(200)
     run = world.analysed(m=120)
     sign_in(page, world.manager.username)
-    page.goto(f"/projects/{world.project.slug}/runs/{run.number}/")
+    page.goto(f"/projects/{world.project.slug}/runs/{run.number}/evidence/")
     return page
 
 
@@ -209,7 +209,7 @@ def test_tapping_a_figure_tells_its_values(chromium: Browser, live_server: LiveS
     context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
     sign_in(page, world.manager.username)
-    page.goto(f"/projects/{world.project.slug}/runs/{run.number}/")
+    page.goto(f"/projects/{world.project.slug}/runs/{run.number}/evidence/")
     for title, words in (
         ("Which thresholds would pass", "errors observed"),
         ("Risk along the chain", "Step"),
@@ -270,7 +270,7 @@ def test_without_javascript_the_tables_stand_in_for_the_figures(
     context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
     sign_in(page, world.manager.username)
-    page.goto(f"/projects/{world.project.slug}/runs/{run.number}/")
+    page.goto(f"/projects/{world.project.slug}/runs/{run.number}/evidence/")
     expect(page.locator("canvas")).to_have_count(4)
     for canvas in page.locator("canvas").all():
         expect(canvas).to_be_hidden()

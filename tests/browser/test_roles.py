@@ -137,6 +137,7 @@ def test_a_manager_goes_from_the_plan_to_the_file(page: Page, tmp_path: Path) ->
         work(project)
     expect(page.get_by_text("What is certified")).to_be_visible()
     page.get_by_role("button", name="Route").click()
+    page.get_by_role("dialog").get_by_role("button", name="Route").click()
     expect(page.get_by_role("button", name="Route")).to_have_count(0)
     with away_from(page):
         work(project)

@@ -127,6 +127,8 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "label_set_choose": {"GET": LEADERS, "POST": LEADERS},
     "runs": {"GET": NOT_ANNOTATORS},
     "run": {"GET": NOT_ANNOTATORS},
+    "run_evidence": {"GET": NOT_ANNOTATORS},
+    "run_plan": {"GET": NOT_ANNOTATORS},
     "run_analyse": {"POST": LEADERS},
     "run_route": {"POST": LEADERS},
     "run_take_in": {"POST": LEADERS},

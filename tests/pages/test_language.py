@@ -177,6 +177,8 @@ def test_what_browsers_and_the_server_read_keeps_its_point() -> None:
     for name, parts in (
         ("overview", {}),
         ("run", {"number": run.number}),
+        ("run_evidence", {"number": run.number}),
+        ("run_plan", {"number": run.number}),
         ("plan", {}),
         ("sources", {}),
         ("project_settings", {}),
@@ -185,7 +187,7 @@ def test_what_browsers_and_the_server_read_keeps_its_point() -> None:
         page = client.get(reverse(name, kwargs={"slug": world.project.slug, **parts})).content.decode()
         assert '<html lang="fr">' in page
         assert read.findall(page) == [], name
-    shown = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+    shown = client.get(reverse("run_plan", args=[world.project.slug, run.number])).content.decode()
     assert "8,50\xa0USD" in shown
     assert "8.50\xa0USD" not in shown
 

@@ -29,8 +29,8 @@ def waiting(world: World, kind: str = "nonce") -> Run:
     return run
 
 
-def page(client, world: World, run: Run) -> str:
-    return client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+def page(client, world: World, run: Run, name: str = "run") -> str:
+    return client.get(reverse(name, args=[world.project.slug, run.number])).content.decode()
 
 
 def test_the_page_shows_the_hash_takes_the_text_and_then_shows_both(client_of, world) -> None:
@@ -47,8 +47,8 @@ def test_the_page_shows_the_hash_takes_the_text_and_then_shows_both(client_of, w
     assert "waits for what its draw is to come from" in overview
     client.post(address, {"value": TEXT})
     world.do("prepare_run")
-    body = page(client, world, run)
-    assert "The draw waits" not in body
+    assert "The draw waits" not in page(client, world, run)
+    body = page(client, world, run, "run_evidence")
     assert all(one.sha256 in body for one in run.commitments.all())
     assert TEXT in body
     again = client.post(address, {"value": TEXT + "s"}, follow=True).content.decode()
@@ -131,7 +131,7 @@ def test_the_command_draws(world) -> None:
 
 def test_a_plan_says_where_its_draw_comes_from(client_of, world) -> None:
     run = waiting(world)
-    assert "A text that somebody else chooses" in page(client_of(world.manager), world, run)
+    assert "A text that somebody else chooses" in page(client_of(world.manager), world, run, "run_plan")
     plan = client_of(world.manager).get(reverse("plan", args=[world.project.slug])).content.decode()
     assert 'name="draw_from" value="drand"' in plan
 

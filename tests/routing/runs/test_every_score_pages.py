@@ -30,7 +30,9 @@ def test_a_run_page_draws_what_is_known_of_other_epsilons(client_of):
     known = [point["values"]["this_run"] for point in run.certificate.figures["savings"]["points"]]
     assert None in known
     assert any(value is not None for value in known)
-    page = client_of(world.manager).get(reverse("run", args=[world.project.slug, 1])).content.decode()
+    page = (
+        client_of(world.manager).get(reverse("run_evidence", args=[world.project.slug, 1])).content.decode()
+    )
     assert "Model 1 labels up to u" in page
     assert "Model 2 labels up to u" in page
     assert "a model would have had to be asked about more items" in page

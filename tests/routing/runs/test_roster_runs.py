@@ -204,7 +204,7 @@ def test_the_page_of_the_run_says_who_labels_which_share(here, client) -> None:
     one, other, *_rest = here.world.annotators
     run = here.start(m=60, roster={one.username: Fraction(2, 3), other.username: Fraction(1, 3)})
     client.force_login(here.world.manager)
-    page = client.get(f"/projects/{run.project.slug}/runs/{run.number}/").content.decode()
+    page = client.get(f"/projects/{run.project.slug}/runs/{run.number}/plan/").content.decode()
     assert f"{one.username} 66.7 %, {other.username} 33.3 %" in page
 
 

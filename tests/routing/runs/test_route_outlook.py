@@ -100,7 +100,7 @@ class TestPages:
         before = seen(run)
         page = client_of.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
         assert 'data-ask-more="what-routing-does"' in page
-        assert page.count("Still to be paid") == 2, "on the page, and in the dialog"
+        assert page.count("Still to be paid") == 2, "folded on the page, and in the dialog"
         assert f">{before.rows[0].items}<" in page
         answer = client_of.get(reverse("overview", args=[world.project.slug])).content.decode()
         assert "See what routing does" in answer

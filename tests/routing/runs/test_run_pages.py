@@ -114,11 +114,18 @@ class TestRun:
         world = make_world(200)
         run = world.complete(m=120)
         client = client_of(world.manager)
-        page = text(client.get(reverse("run", args=[world.project.slug, run.number])))
-        for words in ("What is certified", "Net saving", "does not hold its stated level",
-                      "canvas data-figure", "The same as a table", "Ledger",
-                      "Every item has its label."):  # fmt: skip
-            assert words in page, words
+        parts = {
+            "run": ("What is certified", "Net saving", "Every item has its label.", "Who labels what"),
+            "run_evidence": ("does not hold its stated level", "canvas data-figure", "The same as a table"),
+            "run_plan": ("Ledger", run.pool_hash),
+        }
+        for name, expected in parts.items():
+            page = text(client.get(reverse(name, args=[world.project.slug, run.number])))
+            for words in expected:
+                assert words in page, words
+            for other in parts:
+                assert f'href="{reverse(other, args=[world.project.slug, run.number])}"' in page
+            assert page.count('aria-current="page">') >= 1
         downloaded = client.get(reverse("run_certificate", args=[world.project.slug, run.number]))
         assert downloaded.content.decode() == run.certificate.document
         draw = client.get(reverse("run_draw", args=[world.project.slug, run.number]))
@@ -155,8 +162,10 @@ class TestRun:
         assert own["values"]["this_run"] == report.expected_routing_saving
         assert report.chain[0].routing_saving == 0
         assert report.chain_name == "without a pilot, by uncertainty alone (assumed)"
-        page = text(client_of(world.manager).get(reverse("run", args=[world.project.slug, run.number])))
+        client = client_of(world.manager)
+        page = text(client.get(reverse("run", args=[world.project.slug, run.number])))
         assert f"{percent(report.expected_routing_saving)} were expected" in page
+        page += text(client.get(reverse("run_evidence", args=[world.project.slug, run.number])))
         drawn = json.loads(re.search(r'id="risk-data"[^>]*>(.*?)</script>', page)[1])
         tip = next(point["tip"] for point in drawn["series"][0]["points"] if point["chosen"])
         assert f"expected routing saving {percent(report.expected_routing_saving, 1)}" in tip
@@ -232,7 +241,7 @@ class TestRun:
         type(world.project).objects.update(currency="tokens")
         world.project.refresh_from_db()
         world.calibrated(m=40)
-        page = text(client_of(world.manager).get(reverse("run", args=[world.project.slug, 1])))
+        page = text(client_of(world.manager).get(reverse("run_plan", args=[world.project.slug, 1])))
         assert "1,808\N{NO-BREAK SPACE}tokens" in page
         assert "1808 tokens" not in page
         assert "1,808.00" not in page
