@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _, ngettext
 
-from annotation.imports.formats.doccano import Doccano
+from annotation.imports.formats.doccano import LABELS, Doccano
 from annotation.imports.formats.reserved import model_output
 from annotation.jobs.jobs import UNFINISHED
 from annotation.models import Project
@@ -275,7 +275,7 @@ def answer_columns(project: Project, further: Iterable[str] = ()) -> frozenset[s
     facts = ("state", "params__format", "result__answers", "result__added", "result__removed")
     for state, format_name, answers, added, removed in project.jobs.filter(kind="import").values_list(*facts):
         if state in UNFINISHED or (added and not removed):
-            found.update(answers or (Doccano.answers if format_name == Doccano.name else ()))
+            found.update(answers or (LABELS if format_name == Doccano.name else ()))
     return frozenset(found)
 
 

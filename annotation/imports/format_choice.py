@@ -17,7 +17,6 @@ from annotation.imports.formats import registry
 from annotation.imports.formats.base import Row
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.detect import detect
-from annotation.imports.formats.doccano import Doccano
 from annotation.imports.formats.excel import Excel
 from annotation.imports.formats.json_list import JsonList
 from annotation.imports.formats.jsonl import JsonLines
@@ -87,7 +86,7 @@ def _in_place_of(stored: StoredFile, chosen: str, name: str, secret: frozenset[s
     """
     asked, other = registry.get(chosen), registry.get(name)
     if isinstance(asked, JsonLines) and isinstance(other, JsonLines):
-        return Doccano.name if chosen != name else name  # the same columns, of which it hides more
+        return name if other.holds_labels else chosen  # the same columns, of which it hides more
     if chosen == name:
         return chosen
     tables = isinstance(asked, Delimited) and isinstance(other, Delimited)

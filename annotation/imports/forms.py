@@ -114,7 +114,7 @@ class MappingForm(forms.Form):
             ]
         if look.holds_images or not text_format_is_open:
             del self.fields["text_format"]
-        if not look.labels:
+        if not look.may_keep_labels:
             del self.fields["keep_labels"]
 
     def mapping(self) -> ColumnMapping:

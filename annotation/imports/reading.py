@@ -9,6 +9,7 @@ from annotation.common.files import open_file
 from annotation.imports.allowance import Allowance, Deadline
 from annotation.imports.encodings import as_encoded
 from annotation.imports.formats.base import Importer, Record
+from annotation.imports.formats.delivered import with_labels
 from annotation.imports.formats.excel import Excel
 from annotation.models import StoredFile
 
@@ -31,7 +32,8 @@ class Reading:
     def records(self, importer: Importer, *, skip: int = 0) -> Iterator[Record]:
         """Raises ImportLimitError where there is more of them than may be."""
         self._allowance = self._new_allowance(self._before)
-        return self._allowance.passed(self._limited(importer).records(self.file, self.name, skip=skip))
+        found = self._limited(importer).records(self.file, self.name, skip=skip)
+        return self._allowance.passed(with_labels(found))
 
     def count(self, importer: Importer) -> int:
         """Number of records in the whole file. What is counted can be read."""

@@ -28,10 +28,13 @@ from annotation.imports.faults import fault
 from annotation.imports.format_choice import SAMPLE, format_for
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Image, Importer, Problem, Record, Row
+from annotation.imports.formats.delivered import columns_of
 from annotation.imports.formats.excel import Excel
 from annotation.imports.formats.hugging_face import HuggingFace
 from annotation.imports.formats.images import thumbnail
+from annotation.imports.formats.lines import COLUMN as TEXT, PlainLines
 from annotation.imports.formats.reserved import RESPONSES
+from annotation.imports.formats.zip_texts import ZipTexts
 from annotation.imports.limits import MAX_COLUMNS, SAMPLE_CHARACTERS
 from annotation.imports.reading import Reading, reading
 from annotation.jobs import jobs
@@ -74,6 +77,11 @@ class Preview:
     more_columns: int = 0
     encoding: str = ""
     thumbnails: list[str] = field(default_factory=list)
+
+    @property
+    def may_keep_labels(self) -> bool:
+        """Whether people's labels come with the rows, or with some behind the first ones."""
+        return bool(self.labels or columns_of(self.columns))
 
 
 @one_look()
@@ -211,6 +219,13 @@ def check_mapping(*, project: Project, seen: Preview, mapping: ColumnMapping) ->
             raise fault(words, where=where, name=name)
 
 
+def _with_only_text(mapping: ColumnMapping, seen: Preview) -> ColumnMapping:
+    """Where a file has no columns of its own, it need not be said which one people read."""
+    if mapping.shown or seen.format not in (PlainLines.name, ZipTexts.name):
+        return mapping
+    return replace(mapping, text_column=TEXT)
+
+
 def _other_sheets(seen: Preview) -> str:
     """Of a workbook which sheet was read, and how to read another."""
     if len(seen.sheets) < 2:
@@ -251,6 +266,7 @@ def start_import(
     if text_format and text_format not in Project.TextFormat.values:
         raise fault(gettext_noop("Texts are plain or Markdown."), where="text_format")
     seen = preview(stored_file=stored_file, rows=1, format_name=format_name, encoding=encoding)
+    mapping = _with_only_text(mapping, seen)
     check_mapping(project=project, seen=seen, mapping=mapping)
     if keep_labels:
         _refuse_no_labels(seen)
@@ -291,7 +307,7 @@ def _refuse_no_labels(seen: Preview) -> None:
     """Raises InputError where the file's format does not say what people labelled."""
     importer = registry.get(seen.format)
     of_argilla = isinstance(importer, HuggingFace) and any(name.endswith(RESPONSES) for name in seen.columns)
-    if not (seen.labels or importer.holds_labels or of_argilla):
+    if not (seen.may_keep_labels or importer.holds_labels or of_argilla):
         words = gettext_noop(
             "A file of this format (%(format)s) does not say which of its columns are labels that people "
             "gave: none would be kept. Labels are kept of %(formats)s. Import it without keeping labels: its "

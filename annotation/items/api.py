@@ -73,6 +73,14 @@ def _pages(asked: dict[str, Any]) -> ItemPages:
     return ItemPagesWithColumns() if asked["columns"] else ItemPages()
 
 
+class RowColumns(Columns):
+    keep_labels = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Whether labels that people gave, in rows that HyPAC delivered, are kept.",
+    )
+
+
 class ItemList(TakesStream, ProjectView):
     actions = {"GET": "items.view", "POST": "items.import"}
 
@@ -83,12 +91,12 @@ class ItemList(TakesStream, ProjectView):
         found, content = _asked(self, asked)
         return self.paged(_pages(asked), found, content)
 
-    @extend_schema(request={NDJSON: OpenApiTypes.BINARY}, parameters=[Columns], responses={202: JobBody})
+    @extend_schema(request={NDJSON: OpenApiTypes.BINARY}, parameters=[RowColumns], responses={202: JobBody})
     def post(self, request: Request, slug: str) -> Response:
         """Add items from a body with a JSON object on each line: the import that does so. What is there
         already, under the same id and with the same content, is not added twice.
         """
-        asked = self.query(Columns)
+        asked = self.query(RowColumns)
         with received(request) as content:
             stored = stored_lines(self.access.project, content)
         return accepted(
@@ -100,6 +108,7 @@ class ItemList(TakesStream, ProjectView):
                 format_name=JSONL,
                 text_format=asked.get("text_format", ""),
                 add_duplicates=asked["add_duplicates"],
+                keep_labels=asked["keep_labels"],
             )
         )
 

@@ -23,6 +23,7 @@ from annotation.imports.formats.archives import (
     tables_in,
 )
 from annotation.imports.formats.base import Importer
+from annotation.imports.formats.delimited import SAYS_DELIMITER
 from annotation.imports.formats.hugging_face import INFO, STATE, holds_images
 from annotation.imports.formats.text import (
     UTF8_BOM,
@@ -97,6 +98,8 @@ def detect_in(packed: IO[bytes], where: str, importers: Collection[Importer]) ->
         return "jsonl"
     if text.startswith(b"["):
         return "json"
+    if said := SAYS_DELIMITER.match(text.decode(errors="replace")):
+        return DELIMITERS.get(said[1], "csv")
     name = where.lower().removesuffix(".gz")
     if raw.startswith(UTF16_BOMS) or name.endswith(TABLE_NAMES):
         return _by_header(text, name)

@@ -5,6 +5,7 @@ Its columns are those of any JSON Lines; what stands in `label` (`labels` in old
 people, too, and nobody who labels may see it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext_noop
@@ -30,6 +31,9 @@ class Doccano(JsonLines):
             return False
         texts = any(isinstance(first.get(name), str) for name in TEXTS)
         return texts and any(_are_labels(first.get(name)) for name in LABELS)
+
+    def _answers(self, columns: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(name for name in LABELS if name in columns)
 
     def _labels(self, value: dict[str, Any]) -> tuple[GivenLabel, ...]:
         return _given(value)

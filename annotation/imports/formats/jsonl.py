@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import IO, Any
 
@@ -38,8 +39,6 @@ class JsonLines(ReadThrough):
     endings = (".jsonl", ".ndjson")
     title = gettext_noop("JSON Lines")
     holds_images = False
-    answers: tuple[str, ...] = ()
-    """Columns with what people said of the item, in a format that has some."""
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -48,19 +47,26 @@ class JsonLines(ReadThrough):
             number, line = entry
             where = place_of_line(number)
             try:
-                value = object_of(line)
+                value = self._object(object_of(line))
                 columns, typed = _cells_of_line(value, line)
             except ValueError as error:
                 return Problem(
                     where, Words(gettext_noop("This line cannot be used: %(error)s"), error=said_by(error))
                 )
             row = row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
-            if not self.answers or not isinstance(row, Row):
+            if not self.holds_labels or not isinstance(row, Row):
                 return row
-            answers = tuple(name for name in self.answers if name in columns)
-            return row._replace(labels=self._labels(value), answers=answers)
+            return row._replace(labels=self._labels(value), answers=self._answers(columns))
 
         return Entries(text_lines(file, file_name), record)
+
+    def _object(self, value: dict[str, Any]) -> dict[str, Any]:
+        """The object of which columns are made."""
+        return value
+
+    def _answers(self, columns: Mapping[str, str]) -> tuple[str, ...]:
+        """Those with what people said of the item, in a format that has some."""
+        return ()
 
     def _labels(self, value: dict[str, Any]) -> tuple[GivenLabel, ...]:
         """What people said of the item, in a format that tells."""

@@ -13,6 +13,7 @@ from annotation.imports.formats.json_list import JsonList
 from annotation.imports.formats.jsonl import JsonLines
 from annotation.imports.formats.label_studio import LabelStudio
 from annotation.imports.formats.lines import PlainLines
+from annotation.imports.formats.manifest import Manifest
 from annotation.imports.formats.parquet import Parquet
 from annotation.imports.formats.zip_file import ZipFile
 from annotation.imports.formats.zip_images import ZipImages
@@ -44,6 +45,7 @@ IMPORTERS: dict[str, Importer] = {
         JsonLines(),
         JsonList(),
         Doccano(),
+        Manifest(),
         LabelStudio(),
         PlainLines(),
         Parquet(),
@@ -65,4 +67,5 @@ def text_formats() -> list[str]:
 
 def formats_with_labels() -> str:
     """Titles of those that say which labels people gave, for a sentence."""
-    return "; ".join(_(importer.title) for importer in IMPORTERS.values() if importer.holds_labels)
+    titles = [_(importer.title) for importer in IMPORTERS.values() if importer.holds_labels]
+    return "; ".join([*titles, _("deliveries of HyPAC")])

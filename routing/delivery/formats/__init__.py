@@ -3,6 +3,7 @@
 from routing.delivery.formats.base import Files, Limit, Writer
 from routing.delivery.formats.csv import CsvWriter, TsvWriter
 from routing.delivery.formats.doccano import DoccanoWriter
+from routing.delivery.formats.excel import ExcelWriter
 from routing.delivery.formats.huggingface import HuggingFaceWriter
 from routing.delivery.formats.json import JsonWriter
 from routing.delivery.formats.jsonl import JsonlWriter
@@ -16,6 +17,7 @@ FORMATS: dict[str, type[Writer]] = {
     "jsonl": JsonlWriter,
     "tsv": TsvWriter,
     "json": JsonWriter,
+    "xlsx": ExcelWriter,
     "parquet": ParquetWriter,
     "huggingface": HuggingFaceWriter,
     "doccano": DoccanoWriter,

@@ -28,7 +28,7 @@ LIMITS = (
         _(
             "A cell that a spreadsheet would take for a formula (it starts with =, +, - or @, also after "
             "blanks or in full width, or with a tab or an end of a line; plain negative numbers apart) has "
-            "an apostrophe in front."
+            "an apostrophe in front, and one more where it had some: without the first it is as it was."
         ),
         counted=True,
     ),
@@ -91,7 +91,7 @@ class CsvWriter(RowWriter):
         ]
 
     def _other(self, value: object) -> str:
-        cell = _cell(value)
+        cell = cell_text(value)
         safe = as_text(cell)
         self.counts["formula"] += safe is not cell
         return safe
@@ -115,14 +115,15 @@ class _Cells(dict[Any, str]):
         self.escaped: set[Any] = set()
 
     def __missing__(self, value: Any) -> str:
-        cell = _cell(value)
+        cell = cell_text(value)
         safe = self[value] = as_text(cell)
         if safe is not cell:
             self.escaped.add(value)
         return safe
 
 
-def _cell(value: object) -> str:
+def cell_text(value: object) -> str:
+    """As a table has it in which every cell is text."""
     if type(value) is str:
         return value
     if type(value) is float:
