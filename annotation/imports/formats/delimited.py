@@ -162,7 +162,7 @@ def _is_row(line: str, delimiter: str, width: int) -> bool:
         cells = next(csv.reader([line], delimiter=delimiter, strict=True), [])
     except csv.Error:
         return False
-    return len(cells) in (0, width)
+    return len(cells) in (0, width) and '"' not in outside_quotes(line)
 
 
 SAYS_DELIMITER = re.compile(r"[Ss][Ee][Pp]=([^\w\s\"]|\t)[ \r]*(?:\n|$)")

@@ -25,7 +25,7 @@ from annotation.imports.formats.base import (
 )
 from annotation.imports.formats.json_list import numbered_entries
 from annotation.imports.formats.jsonl import cells_of, decoded, text_of
-from annotation.imports.formats.label_studio_names import with_own_names
+from annotation.imports.formats.label_studio_names import own_name, with_own_names
 from annotation.imports.formats.label_studio_results import (
     TOOL,
     annotator_of,
@@ -179,7 +179,9 @@ def _row(where: str, name: str, entries: list[Any]) -> Row:
     except UnicodeEncodeError:
         raise ValueError(Words(gettext_noop("it contains half a character (a lone surrogate)."))) from None
     number = task.get("id")
-    own = str(number) if isinstance(number, int | str) and not isinstance(number, bool) else ""
+    own = own_name(task.get("meta"))
+    if not own.strip() and isinstance(number, int | str) and not isinstance(number, bool):
+        own = str(number)
     return Row(where, own.strip() or name, columns, labels=labels, typed=typed, left_out=left_out)
 
 

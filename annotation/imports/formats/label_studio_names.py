@@ -43,3 +43,10 @@ def with_own_names(data: Mapping[str, Any], meta: Any) -> dict[str, Any]:
     named = {plain: own for plain, own in said.items() if plain in data and isinstance(own, str)}
     found = {named.get(name, name): value for name, value in data.items()}
     return found if len(found) == len(data) else dict(data)
+
+
+def own_name(meta: Any) -> str:
+    """The name that a task's item had here, "" where its meta does not say one."""
+    ours = meta.get(META) if isinstance(meta, dict) else None
+    name = ours.get("external_id") if isinstance(ours, dict) else None
+    return name if isinstance(name, str) else ""

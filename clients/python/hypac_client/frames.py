@@ -3,6 +3,7 @@ same types whatever the file.
 """
 
 import io
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,18 +24,23 @@ ADDED = (
 `audited`.
 """
 PREFIX = "hypac_"
+FORMULA = re.compile(
+    r"'+(?:[\t\r\n]|[\s\x00-\x1f\x7f\x85\xa0\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*"
+    r"[=+@＝＋＠﹦﹢﹫\-－﹣])"
+)
 
 
 def table_of(content: bytes, name: str) -> Any:
     """The table in the bytes of `name`: the imported columns in their order, then ours.
 
-    Of CSV the imported columns are text as the file has it, with the apostrophe before what a spreadsheet
-    would take for a formula: whether a cell had one before, the file does not say.
+    Of CSV the imported columns are text, without the apostrophe that the file has before what a spreadsheet
+    would take for a formula.
     """
     import pandas as pd
 
     if name.endswith(".csv"):
         table = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False)
+        table = table.rename(columns=_from_text).map(_from_text)
         names = list(table.columns)
         return _typed(table, names[_place(FIRST, names) :])
     read = columns_of_parquet(content) if name.endswith(".parquet") else None
@@ -66,6 +72,11 @@ def _typed(table: Any, names: Sequence[str]) -> Any:
         there = there.infer_objects() if convert is None else there.map(convert).astype(kind)
         table[found] = there.reindex(table.index)
     return table
+
+
+def _from_text(cell: str) -> str:
+    """Without the apostrophe that keeps a spreadsheet from taking the cell for a formula."""
+    return cell[1:] if FORMULA.match(cell) else cell
 
 
 def _place(column: str, names: Sequence[str]) -> int:

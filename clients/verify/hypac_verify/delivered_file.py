@@ -34,7 +34,8 @@ SAW = {"asked", "recheck", "routed", "second_look", "no_answer", "audit", "alarm
 SETTLED_BY = {"majority", "adjudicated", "dawid_skene", "imported"}
 READABLE = ("labels.jsonl", "labels.csv", "labels.tsv")
 OTHERS = (
-    "labels.json", "labels.xlsx", "labels.parquet", "dataset", "doccano.jsonl", "labels.manifest", "label_studio",
+    "labels.json", "labels.xlsx", "labels.parquet", "dataset", "doccano.jsonl", "labels.manifest",
+    "label_studio",
 )  # fmt: skip
 FORMULA = re.compile(
     r"'+(?:[\t\r\n]|[\s\x00-\x1f\x7f\x85\xa0\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*"

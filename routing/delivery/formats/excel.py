@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import IO, Any, ClassVar, cast
 
-from django.utils.translation import gettext as _now, gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
@@ -63,7 +63,7 @@ class ExcelWriter(RowWriter):
         header = [*info.columns, *(names[name] for name in info.added)]
         if len(header) > MOST_COLUMNS:
             raise InputError(
-                _now("An Excel sheet has %(most)s columns, and these are %(count)s. Choose another format.")
+                gettext("An Excel sheet has %(most)s columns, and these are %(count)s. Choose another format.")
                 % {"most": f"{MOST_COLUMNS:,}", "count": f"{len(header):,}"},
                 where="formats",
             )
@@ -89,7 +89,7 @@ class ExcelWriter(RowWriter):
             self._rows += 1
             if self._rows > MOST_ROWS:
                 raise InputError(
-                    _now(
+                    gettext(
                         "An Excel sheet has %(most)s rows beside its header, and this delivery has more. "
                         "Choose another format, or deliver a part of the items."
                     )
@@ -122,7 +122,7 @@ class ExcelWriter(RowWriter):
         length = len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
         if length > MOST_CHARACTERS:
             raise InputError(
-                _now(
+                gettext(
                     "The item %(item)s has %(count)s characters in the column “%(column)s”, and a cell of "
                     "Excel holds %(most)s. Choose another format."
                 )

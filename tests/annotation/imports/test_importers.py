@@ -90,8 +90,10 @@ class TestDelimited:
             (b"a,,c\n1,2,3\n", "line 1", "Column 2 has no name"),
             (b"a,b\n1,2\n3,caf\xe9\n", "line 3", "not UTF-8: byte 0xE9 at place 6"),
             (b"a,b\n1,\x002\n", "line 2", "NUL"),
-            (b'a,b\n1,2\n3,"open\n4,5\n', "line 3", "Close the quotation mark in line 3"),
-            (b'a,b\n1,"x"y\n', "line 2", "quotation marks"),
+            (b'a\n1\n"open\n4\n', "line 3", "Close the quotation mark in line 3"),
+            (b'a,b\n1,2\n3,"cut', "line 3", "Close the quotation mark in line 3"),
+            (b'a,b\n1,"two\nlines, and "more" in it"\n3,4\n', "line 2", "quotation marks"),
+            (b'a,"b"x\n1,2\n', "line 1", "quotation marks"),
             ("a,b\n1,2\n".encode("utf-16") + b"x", "line 3", "begins as UTF-16, and this is not"),
         ],
     )
@@ -100,6 +102,45 @@ class TestDelimited:
             read("csv", content)
         assert raised.value.where == where
         assert message in raised.value.message
+
+    @pytest.mark.parametrize(
+        "bad",
+        [b'3,"x"y\n', b'3,"open\n', b'"3"",4\n', b'3,"open\n5,6\n7,8\n'],
+        ids=["behind", "open", "odd", "long"],
+    )
+    def test_quotation_marks_that_do_not_fit_refuse_one_row_where_it_can_be_told_apart(self, bad) -> None:
+        found = read("csv", b"a,b\n1,2\n" + bad + b'8,"9"\n"10\nlines",11\n')
+        problem = found[1]
+        assert isinstance(problem, Problem)
+        assert problem.where == "line 3"
+        assert "quotation marks of this row do not fit together" in problem.message
+        rest = [row.columns for row in found[2:] if isinstance(row, Row)]
+        assert rest[-2:] == [{"a": "8", "b": "9"}, {"a": "10\nlines", "b": "11"}]
+        assert len(found) == 3 + bad.count(b"\n")
+        assert read("csv", b"a,b\n1,2\n" + bad + b'8,"9"\n', skip=2) == found[2:-1]
+
+    @pytest.mark.parametrize(
+        ("first", "mark", "name"),
+        [
+            ("sep=;", ";", "csv_semicolon"),
+            ("SEP=,", ",", "csv_comma"),
+            ("sep=\t", "\t", "tsv"),
+            ("sep=|", "|", "csv"),
+        ],
+    )
+    def test_a_first_line_says_what_is_between_the_cells(self, first: str, mark: str, name: str) -> None:
+        content = (
+            f"{first}\r\na{mark}b\r\n1,2;3{mark}4\r\n".encode()
+            if mark == "|"
+            else (f"{first}\r\na{mark}b\r\n1{mark}2\r\n".encode())
+        )
+        assert detect_in(io.BytesIO(content), "x.csv", IMPORTERS.values()) == name
+        assert detect_in(io.BytesIO(b"\xef\xbb\xbf" + content), "x", IMPORTERS.values()) == name
+        (row,) = read(name, content)
+        assert isinstance(row, Row)
+        assert row.where == "line 3"
+        assert list(row.columns) == ["a", "b"]
+        assert [*read("csv", "sep=x\n1\n")] == [Row("line 2", "data.x:2", {"sep=x": "1"})]
 
     def test_caps(self, settings) -> None:
         settings.HYPAC_MAX_CELL_CHARACTERS = 10
