@@ -36,7 +36,7 @@ class JsonLines(ReadThrough):
 
     name = "jsonl"
     reads_text = is_streamed = True
-    endings = (".jsonl", ".ndjson")
+    endings: tuple[str, ...] = (".jsonl", ".ndjson")
     title = gettext_noop("JSON Lines")
     holds_images = False
 

@@ -27,7 +27,7 @@ EXACT = 2**53
 NO_TIME = datetime(2000, 1, 1)
 
 
-class _Sheet(Worksheet):  # type: ignore[misc]
+class _Sheet(Worksheet):
     """As the library's, but exact: it writes 16 digits of a number, where a double may need 17, and takes a
     text that begins and ends as its own marks do for one of several fonts, and writes it as it is.
     """
@@ -63,7 +63,9 @@ class ExcelWriter(RowWriter):
         header = [*info.columns, *(names[name] for name in info.added)]
         if len(header) > MOST_COLUMNS:
             raise InputError(
-                gettext("An Excel sheet has %(most)s columns, and these are %(count)s. Choose another format.")
+                gettext(
+                    "An Excel sheet has %(most)s columns, and these are %(count)s. Choose another format."
+                )
                 % {"most": f"{MOST_COLUMNS:,}", "count": f"{len(header):,}"},
                 where="formats",
             )

@@ -259,7 +259,7 @@ def test_what_the_formats_cannot_carry_is_said_and_counted(client_of) -> None:
     world.do("deliver_run")
     page = page_of(world, client)
     mine = page.split("What these files cannot carry")[1].split("</details>")[0]
-    assert "apostrophe in front. <strong>Here: 1 of them.</strong>" in mine
+    assert "the first it is as it was. <strong>Here: 1 of them.</strong>" in mine
     assert "written as JSON. <strong>Here: none.</strong>" in mine
     assert "<code>labels.jsonl</code></dt>\n<dd><ul><li>NaN and infinities are words" in mine
     assert "doccano" not in mine

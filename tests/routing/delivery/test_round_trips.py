@@ -124,8 +124,12 @@ def test_pandas_and_datasets_read_what_was_imported(delivered, tmp_path):
         assert {column: row[column] for column in OWN if column in row} == values
 
 
+def _as_cell(value: Any) -> str:
+    return value if isinstance(value, str) else _as_text(value)
+
+
 def _cell(value: Any) -> str:
-    cell = value if isinstance(value, str) else _as_text(value)
+    cell = _as_cell(value)
     return f"'{cell}" if cell[:1] in ("=", "@") or cell in ("-1e-300", "-Infinity") else cell
 
 
@@ -158,7 +162,7 @@ def test_what_was_delivered_is_imported_again_as_it_was(delivered):
             found = item.data | (item.typed or {})
             if name in ("labels.csv", "labels.tsv"):
                 assert item.typed is None
-                assert [found[column] for column in OWN] == [_cell(values.get(column)) for column in OWN]
+                assert [found[column] for column in OWN] == [_as_cell(values.get(column)) for column in OWN]
                 continue
             assert item.text == values["text"]
             if name == "labels.parquet":
