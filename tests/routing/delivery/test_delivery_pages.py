@@ -267,7 +267,7 @@ def test_what_the_formats_cannot_carry_is_said_and_counted(client_of) -> None:
     card = delivery.files.get(name="README.md").file
     with default_storage.open(card.storage_name) as file:
         words = file.read().decode()
-    assert "apostrophe in front. Here: 1 of them." in words
+    assert "the first it is as it was. Here: 1 of them." in words
     folder = reverse("delivery_file", args=[world.project.slug, delivery.pk, "dataset/README.md"])
     answer = client.get(folder)
     assert 'filename="run-1-delivery-1-dataset-README.md"' in answer.headers["Content-Disposition"]
