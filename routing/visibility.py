@@ -130,9 +130,9 @@ def hidden_batches(project: Project) -> set[int]:
     a guideline round until it is closed: nobody in it may know what others answered.
     """
     runs = project.runs.filter(state__in=OPEN, calibration_batch__isnull=False)
-    found = runs.values_list("calibration_batch", "expert_batch")
-    rounds = project.rounds.filter(closed_at__isnull=True).values_list("batch", flat=True)
-    return {batch for batches in found for batch in batches if batch is not None} | set(rounds)
+    found = Q(pk__in=runs.values("calibration_batch")) | Q(pk__in=runs.values("expert_batch"))
+    found |= Q(for_round=True, round__closed_at__isnull=True)
+    return set(project.work_batches.filter(found).values_list("pk", flat=True))
 
 
 def open_calibration_runs(project: Project) -> tuple[int, ...]:

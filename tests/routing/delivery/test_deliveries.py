@@ -204,7 +204,8 @@ def test_csv_cells_that_start_a_formula_become_text_and_jsonl_stays_exact(start)
 
 
 @pytest.mark.parametrize(
-    "cell", [" text", "\u00a0a = b", "-5", " -5", "-0.25", "a\n=b", "'words", "%", "|cmd", "–x", "\u200bwords"]
+    "cell",
+    [" text", "\u00a0a = b", "-5", " -5", "-0.25", "a\n=b", "'words", "%", "|cmd", "–x", "\u200bwords"],
 )
 def test_csv_cells_that_are_no_formula_stay_as_they_are(cell):
     rows = [({"text": cell}, Row(external_id="1", label=cell))]

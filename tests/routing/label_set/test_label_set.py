@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.urls import reverse
 
 from annotation.common.value_reader import reader_of
@@ -246,6 +247,23 @@ class TestSplitting:
         assert (row.label, row.label_name, row.source) == ("tiger", "tiger", "person")
         assert by_model not in {item.external_id for item in to_choose(access)}
 
+    def test_a_certified_run_verifies_also_once_people_have_chosen(self, tmp_path: Path) -> None:
+        world = make_world(80)
+        run = world.complete(m=30)
+        replace_label(access=access_of(world.project), key="cat", into=["lion", "tiger"])
+        access = access_of(world.project)
+        waiting = [item.pk for item in to_choose(access)]
+        choose_anew(access=access, chosen=dict.fromkeys(waiting[::2], "lion"))
+        run = Run.objects.get(pk=run.pk)
+        assert not run.invalid_reasons
+        files = files_in(world, run, ("csv", "jsonl", "huggingface", "manifest", "label_studio"))
+        found = found_in(tmp_path / "split", {name: files[name] for name in files if "/" not in name})
+        assert found.faults == ""
+        told = [json.loads(line) for line in files["labels.jsonl"].splitlines()]
+        names = [row["label_name"] for row in told]
+        assert names.count("lion") == len(waiting[::2])
+        assert names.count("cat") == len(waiting) - len(waiting[::2])
+
     def test_of_several_labels_the_others_stay(self) -> None:
         project = make_project(choices=["cat", "dog", "emu"], task_type="multiple_choice")
         make_items(project, 1)
@@ -310,6 +328,15 @@ class TestPagesAndApi:
         assert [one["id"] for one in client.get(address).json()["results"]] == [second["id"]]
         [told] = client.get(reverse("api_replaced_choices", args=[slug])).json()["results"]
         assert (told["key"], told["created_by"]) == ("cat", labelled.created_by.username)
+
+    def test_by_the_command(self, labelled: Project, capsys: Any) -> None:
+        who = {"user": labelled.created_by.username}
+        call_command("replace_label", labelled.slug, "cat", into=["dog"], **who)
+        assert "2 labels by people" in capsys.readouterr().out
+        assert not ReplacedChoice.objects.exists()
+        call_command("replace_label", labelled.slug, "cat", into=["dog"], replace=True, **who)
+        assert "cat is merged into dog." in capsys.readouterr().out
+        assert ReplacedChoice.objects.get().into == ["dog"]
 
     def test_a_project_without_choices_has_no_such_page(self, client_of: Any) -> None:
         project = make_project(choices=(), task_type="number")
