@@ -77,6 +77,12 @@ class DeliveryReport:
         return self.delivery.rows if self.delivery.items is None else self.delivery.items
 
     @property
+    def rows_file(self) -> DeliveryFile | None:
+        """The file with the labelled rows that most programs open."""
+        by_name = {file.name: file for file in self.files}
+        return next((by_name[one.file_name] for one in FORMATS.values() if one.file_name in by_name), None)
+
+    @property
     def labelled(self) -> int:
         return self.delivery.rows - self.delivery.blanks
 

@@ -18,7 +18,9 @@ from routing.runs.queries import failed_job_of
 
 @dataclass(frozen=True)
 class Facts:
-    """`failed` is what ended badly and still waits; `jobs` are the unfinished ones by kind."""
+    """`failed` is what ended badly and still waits; `jobs` are the unfinished ones by kind; `alone`: nobody
+    else takes part in the project.
+    """
 
     project: Project
     access: Access
@@ -31,6 +33,7 @@ class Facts:
     jobs: dict[str, Job]
     failed: Job | None
     delivery: Delivery | None
+    alone: bool
 
     @property
     def here(self) -> dict[str, Any]:
@@ -77,6 +80,7 @@ def read_facts(access: Access) -> Facts:
         jobs={job.kind: job for job in project.jobs.filter(state__in=jobs.UNFINISHED).order_by("id")},
         failed=failed_job_of(project, run),
         delivery=Delivery.objects.filter(run=run).first() if run else None,
+        alone=project.memberships.filter(is_active=True, user__is_active=True).count() == 1,
     )
 
 

@@ -77,8 +77,14 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         if not facts.access.allows("jobs.edit"):
             return NextStep(text), "project.view"
         return NextStep(text, _("Try now"), "job_try_now", {**here, "job_id": late.pk}, "post"), "jobs.edit"
-    if "import" in facts.jobs:
+    if "import" in facts.jobs and facts.sources:
         return NextStep(_("Your data is being imported.")), "project.view"
+    if "import" in facts.jobs:
+        text = _("Your data is being imported. Meanwhile you can say which models label.")
+        waited_for = _("Your data is being imported.")
+        return NextStep(
+            text, _("Go on with the models"), "sources", here, waited_for=waited_for
+        ), "sources.edit"
     if not facts.items or facts.run is None:
         return _before_a_run(facts)
     if facts.state == State.PREPARING and waits_for_value(facts.run):
@@ -100,7 +106,7 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
                 "The annotators' calibration labels are there. Have the expert asked; they are locked then."
             )
             return NextStep(text, _("Ask the expert"), "run_ask_expert", run_here, "post"), "runs.edit"
-        return _while_calibrating(facts.calibration, here, run_here)
+        return _or_invite(facts, _while_calibrating(facts.calibration, here, run_here))
     if facts.state == State.CHECKING and facts.expert:
         return _while_calibrating(facts.expert, here, run_here)
     if facts.state == State.ANALYSED:
@@ -120,7 +126,7 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
             else _("%(left)s answers by people are still missing.")
         )
         text = words % {"left": f"{left:,}"}
-        return NextStep(text, _("Label"), "annotate", here), "label"
+        return _or_invite(facts, (NextStep(text, _("Label"), "annotate", here), "label"))
     if facts.state == State.COMPLETE and (step := _final_audit(facts)):
         return step, "runs.edit"
     if facts.state == State.COMPLETE and "deliver_run" not in facts.jobs:
@@ -184,6 +190,15 @@ def _to_prepare(facts: Facts) -> tuple[NextStep, str]:
     other = people_label_everything()
     step = NextStep(text, _("Plan"), "plan", facts.here, waited_for=waited_for, other=other)
     return step, "runs.edit"
+
+
+def _or_invite(facts: Facts, found: tuple[NextStep, str]) -> tuple[NextStep, str]:
+    """Where somebody who is alone would have to label, other people can be had to do it."""
+    step, action = found
+    if action != "label" or not facts.alone:
+        return found
+    text = _("%(step)s Nobody but you takes part in this project.") % {"step": step.text}
+    return replace(step, text=text, other=(_("Invite people"), "members")), action
 
 
 def people_label_everything() -> tuple[str, str]:

@@ -30,6 +30,7 @@ def test_what_is_new_is_asked_for_on_a_phone_as_on_a_desk(page: Page, world: Wor
     page.set_viewport_size({"width": width, "height": 800})
     log_in(page.context, world.manager)
     page.goto(reverse("deliveries", args=[world.project.slug]))
+    page.get_by_text("Make another delivery").click()
     page.get_by_text("Only a part of the items").click()
     assert page.locator("html").evaluate(SIDEWAYS) == 0
     page.get_by_label("What is new since").select_option(index=1)
@@ -50,6 +51,7 @@ def test_without_scripts_filters_are_chosen_as_well(
     log_in(context, world.manager)
     page = context.new_page()
     page.goto(reverse("deliveries", args=[world.project.slug]))
+    page.get_by_text("Make another delivery").click()
     page.get_by_text("Only a part of the items").click()
     page.get_by_label("Delivered label is by").select_option("person")
     page.get_by_role("button", name="Deliver again").click()

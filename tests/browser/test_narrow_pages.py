@@ -23,6 +23,7 @@ def test_filters_of_a_delivery_are_fields_of_their_own(page: Page) -> None:
     world.do("deliver_run")
     log_in(page.context, world.manager)
     page.goto(reverse("deliveries", args=[world.project.slug]))
+    page.get_by_text("Make another delivery").click()
     page.get_by_text("Only a part of the items").click()
     group = page.get_by_role("group", name="What filters find")
     expect(group).to_be_visible()

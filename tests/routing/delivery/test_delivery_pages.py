@@ -289,3 +289,18 @@ def test_each_file_is_described_once_whether_formats_can_be_chosen_or_not(client
         for name, words in file_words().items():
             start = str(words).partition("`")[0]
             assert page.count(start) == 1, (role, name)
+
+
+def test_the_newest_delivery_comes_first_with_its_promise_and_its_rows(client_of) -> None:
+    world = make_world(60)
+    run = world.complete(m=30)
+    client = client_of(world.manager)
+    for formats in (["csv", "jsonl"], ["jsonl"]):
+        deliver(run=run, user=world.manager, formats=formats)
+        world.do("deliver_run")
+    page = page_of(world, client)
+    newest, older = page.index("Delivery 2 of run 1"), page.index("Delivery 1 of run 1")
+    assert newest < older < page.index("Make another delivery")
+    first = page[newest:older]
+    assert first.index('class="sentence"') < first.index("Download labels.jsonl") < first.index("Size")
+    assert "Download labels.csv" in page[older:]
