@@ -134,7 +134,8 @@ class QueueView(ProjectView):
 
     def next_task(self) -> dict[str, Any] | None:
         task = queue.claim(project=self.access.project, user=self.user)
-        return task_content(task, self.access.project.slug)
+        names = self.access.allows("items.view")
+        return task_content(task, self.access.project.slug, names_items=names)
 
 
 class Claim(QueueView):
@@ -151,7 +152,8 @@ class Ahead(QueueView):
         """The item that one labels now and those behind it, so that the next one is there at once."""
         holding = set(self.parsed(Holding)["holding"])
         tasks = queue.claim_ahead(project=self.access.project, user=self.user, holding=holding)
-        return Response({"tasks": [task_content(task, slug) for task in tasks]})
+        names = self.access.allows("items.view")
+        return Response({"tasks": [task_content(task, slug, names_items=names) for task in tasks]})
 
 
 class Submit(QueueView):
@@ -199,7 +201,8 @@ class Undo(QueueView):
     def post(self, request: Request, slug: str) -> Response:
         """Go back to one's last answer, or to that before a label (`before`)."""
         task = queue.undo(project=self.access.project, user=self.user, **self.parsed(Back))
-        return Response({"task": task_content(task, slug)})
+        names = self.access.allows("items.view")
+        return Response({"task": task_content(task, slug, names_items=names)})
 
 
 class Correct(QueueView):

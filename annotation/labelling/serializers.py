@@ -36,6 +36,10 @@ class TaskBody(serializers.Serializer[Any]):
 
     work_item = serializers.IntegerField()
     item = ItemBody()
+    name = serializers.CharField(help_text="Of the item, without folders: as the page shows it.")
+    external_id = serializers.CharField(
+        allow_null=True, help_text="The whole name; null for whoever may not list the items."
+    )
     token = serializers.CharField(allow_blank=True, help_text="Goes with every answer about it.")
     expires_at = serializers.DateTimeField(allow_null=True, help_text="When the lease ends.")
     draft_value = serializers.JSONField(
@@ -54,12 +58,15 @@ def item_content(item: Item, slug: str) -> dict[str, Any]:
     }
 
 
-def task_content(task: LeasedItem | None, slug: str) -> dict[str, Any] | None:
+def task_content(task: LeasedItem | None, slug: str, *, names_items: bool) -> dict[str, Any] | None:
+    """`names_items`: whoever has it may list the items with their names, whose folders may tell classes."""
     if task is None:
         return None
     return {
         "work_item": task.work_item.pk,
         "item": item_content(task.item, slug),
+        "name": task.item.short_name,
+        "external_id": task.item.external_id if names_items else None,
         "token": task.token,
         "expires_at": task.expires_at,
         "draft_value": task.draft_value,

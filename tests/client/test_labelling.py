@@ -62,6 +62,18 @@ def test_items_are_answered_one_after_the_other() -> None:
     assert calls[1][1]["idempotency_key"] != calls[3][1]["idempotency_key"]
 
 
+def test_an_item_has_its_name_as_far_as_it_may_be_known() -> None:
+    queue, _script = queue_of(
+        ok({"task": {**task(1), "name": "1.png", "external_id": "cats/1.png"}}),
+        ok({"task": {**task(2), "name": "2.png", "external_id": None}}),
+    )
+    known, unknown = queue.claim(), queue.claim()
+    assert known
+    assert unknown
+    assert (known.name, known.external_id) == ("1.png", "cats/1.png")
+    assert (unknown.name, unknown.external_id) == ("2.png", None)
+
+
 def test_an_answer_that_is_sent_again_is_the_same_answer() -> None:
     lost: list[Reply] = [httpx.ReadError("lost"), ok({"label": label(1), "task": None})]
     queue, script = queue_of(ok({"task": task(1)}), *lost)

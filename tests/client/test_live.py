@@ -1,5 +1,6 @@
 """Single promises of the client, kept against a real server."""
 
+import json
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ from hypac_client import (
     Project,
     Retries,
 )
+from hypac_client.command import main
 from tests.client.conftest import LiveSite
 
 
@@ -43,6 +45,62 @@ def project(live: LiveSite, request: pytest.FixtureRequest) -> Any:
     with live.client() as client:
         made = client.projects.create(request.node.name[:60], choices=["yes", "no"])
         yield made
+
+
+def test_what_is_there_is_looked_at_changed_and_removed(live: LiveSite, project: Project, tmp_path) -> None:
+    with live.client() as client:
+        assert client.me()["username"] == "ada"
+    assert project.update(guidelines="Look twice.")["guidelines"] == "Look twice."
+    assert project.refresh()["guidelines"] == "Look twice."
+    table = tmp_path / "reviews.csv"
+    table.write_text("sep=;\nid;text\na;good\n")
+    seen = project.preview(table)
+    assert (seen["format"], seen["rows"]) == ("csv_semicolon", [{"id": "a", "text": "good"}])
+    assert not list(project.items())
+    source = project.sources.add("ours", params={"model": "ours", "revision": "1"}, cost_per_label="0.002")
+    changed = next(iter(project.sources)).update(name="theirs")
+    assert (changed.name, changed["params"]) == ("theirs", source.refresh()["params"])
+    assert float(changed["cost_per_label"]) == 0.002
+    changed.remove()
+    assert not list(project.sources)
+    hook = project.webhooks.add("https://hooks.example.org/x", ["run.analysed"])
+    assert hook.secret.startswith("whsec_")
+    assert hook.rotate() != hook.update(active=False).secret
+    assert [one["active"] for one in project.webhooks] == [False]
+    assert list(hook.deliveries()) == []
+    hook.remove()
+    assert not list(project.webhooks)
+    project.delete()
+    with pytest.raises(NotFoundError):
+        project.refresh()
+
+
+def test_the_command_tells_results_and_errors_as_json(
+    live: LiveSite, project: Project, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("HYPAC_URL", live.url)
+    monkeypatch.setenv("HYPAC_TOKEN", live.tokens["ada"])
+    lines = tmp_path / "plain.txt"
+    lines.write_text("one\ntwo\n")
+    slug = project.slug
+    assert main(["--json", "import", slug, str(lines)]) == 0
+    assert json.loads(capsys.readouterr().out)["added"] == 2
+    assert main(["--json", "preview", slug, str(lines)]) == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "lines"
+    assert main(["projects"]) == 0
+    assert f"slug={slug}" in capsys.readouterr().out
+    assert main(["--json", "import", slug, str(lines), "--text-column", "words"]) == 1
+    out, err = capsys.readouterr()
+    told = json.loads(err)
+    assert (out, told["error"], told["status"], told["field"]) == ("", "InvalidError", 400, "text_column")
+    assert main(["--json", "request", "get", "projects/nowhere/"]) == 1
+    assert json.loads(capsys.readouterr().err)["status"] == 404
+    assert main(["predictions", slug, "ours", str(lines)]) == 1
+    assert "no source 'ours'" in capsys.readouterr().err
+    assert main(["--json", "import", slug, str(tmp_path / "none.csv")]) == 1
+    assert json.loads(capsys.readouterr().err)["error"] == "FileNotFoundError"
+    monkeypatch.setenv("HYPAC_TOKEN", "")
+    assert main(["me"]) == 2
 
 
 def test_what_is_sent_twice_is_done_once(live: LiveSite) -> None:

@@ -73,7 +73,8 @@ def test_a_delivery_in_all_formats_says_which_were_not_read(tmp_path: Path) -> N
     report, _, _ = check([tmp_path])
     assert not report.faults
     assert {line.partition(":")[0] for line in report.unchecked} == {
-        "labels.json", "labels.parquet", "dataset", "doccano.jsonl", "labels.manifest", "label_studio",
+        "labels.json", "labels.xlsx", "labels.parquet", "dataset", "doccano.jsonl", "labels.manifest",
+        "label_studio",
     }  # fmt: skip
     assert sum(line.startswith("labels.") for line in report.checked) == 3
 

@@ -25,6 +25,7 @@ from hypac_client.queue import LeasedItem, Queue, Task
 from hypac_client.retries import Retries
 from hypac_client.runs import Run
 from hypac_client.sources import Source
+from hypac_client.webhook_list import Webhook
 from hypac_client.webhooks import WebhookError
 
 __version__ = "0.2.0"
@@ -55,6 +56,7 @@ __all__ = [
     "Task",
     "TooLargeError",
     "WaitTimeoutError",
+    "Webhook",
     "WebhookError",
     "__version__",
 ]

@@ -70,6 +70,10 @@ class Client:
     def __repr__(self) -> str:
         return f"<Client {self._transport.url}>"
 
+    def me(self) -> dict[str, Any]:
+        """Whose token this is, and how far it goes."""
+        return dict(self._transport.get("me/"))
+
     def invitations(self) -> Iterator[Invitation]:
         """Those that wait for the answer of the token's owner. It must have neither a role nor a project."""
         for entry in pages(self._transport, "invitations/"):

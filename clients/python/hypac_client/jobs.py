@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from hypac_client.errors import JobError
 from hypac_client.progress import Progress, progress_of
-from hypac_client.resource import Resource, pages, until
+from hypac_client.resource import DEFAULT_WAIT, Resource, pages, until
 
 FINISHED = frozenset({"done", "failed", "cancelled"})
 
@@ -47,9 +47,9 @@ class Job(Resource):
         """All that are kept, page by page as they are read."""
         return pages(self._transport, f"{self._path}problems/")
 
-    def wait(self, *, timeout: float | None = None, progress: bool | Progress = False) -> Self:
+    def wait(self, *, timeout: float | None = DEFAULT_WAIT, progress: bool | Progress = False) -> Self:
         """Until it is done. Raises JobError where it fails or is cancelled, WaitTimeoutError after `timeout`
-        seconds; None waits for ever.
+        seconds, a day where nothing is said; None waits for ever.
         """
         shown = progress_of(self.kind.replace("_", " "), progress)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from hypac_client.deliveries import Delivery
 from hypac_client.images import image_of, save
@@ -14,6 +14,7 @@ from hypac_client.resource import Resource, lines, pages
 from hypac_client.runs import Run
 from hypac_client.sources import Sources
 from hypac_client.transport import Transport
+from hypac_client.webhook_list import Webhooks
 
 
 class Project(Resource):
@@ -22,10 +23,29 @@ class Project(Resource):
     def __init__(self, transport: Transport, data: Mapping[str, Any]) -> None:
         super().__init__(transport, f"projects/{data['slug']}/", data)
         self.sources = Sources(transport, self._path)
+        self.webhooks = Webhooks(transport, self._path)
 
     @property
     def slug(self) -> str:
         return str(self.data["slug"])
+
+    def update(self, **fields: Any) -> Self:
+        """Change what is given of the API's fields: `name`, `guidelines`, `budget`, ..."""
+        return self._change("PATCH", fields)
+
+    def delete(self) -> None:
+        """Delete it with all that is in it. Only its owner may; nothing brings it back."""
+        name = str(self._transport.get(self._path)["name"])
+        self._transport.request("DELETE", self._path, params={"name": name})
+
+    def preview(
+        self, path: str | PathLike[str], *, format: str = "", encoding: str = "", rows: int = 5
+    ) -> dict[str, Any]:
+        """What a file seems to be: `format`, `columns`, the first `rows`, `problems`, and which column seems
+        to be what (`suggestion`). It is stored, and nothing is imported; `import_data` of the same file does.
+        """
+        asked = {"format": format or None, "encoding": encoding or None, "rows": rows}
+        return dict(self._get(f"files/{self._send_file(Path(fspath(path)))}/preview/", asked))
 
     def import_data(
         self,
@@ -41,7 +61,8 @@ class Project(Resource):
     ) -> Job:
         """Add items from a file (a path; any format that the site reads), a DataFrame or dictionaries.
 
-        `keep_labels`: what people said of the items in the program that wrote the file becomes labels.
+        `keep_labels`: what people said of the items in the program that wrote the file, HyPAC too, becomes
+        labels.
         `add_duplicates`: rows whose content is in the project under other names are added once more.
         """
         fields = {
@@ -54,18 +75,23 @@ class Project(Resource):
         if isinstance(data, str | PathLike):
             of_file = {"format": format, "keep_labels": keep_labels}
             return self._import_file(Path(fspath(data)), {**of_file, **fields})
-        if format or keep_labels:
-            raise ValueError("format and keep_labels are a file's; rows are sent as they are")
+        if format:
+            raise ValueError("format is a file's; rows are sent as they are")
+        fields["keep_labels"] = keep_labels
         address = f"{self._path}items/"
         with spooled(data) as file:
             answer = self._transport.upload(address, file, media_type=NDJSON, params=_given(fields))
         return self._job(answer)
 
     def _import_file(self, path: Path, fields: dict[str, Any]) -> Job:
+        stored = self._send_file(path)
+        return self._job(self._post("imports/", {"file": stored, **_given(fields)}))
+
+    def _send_file(self, path: Path) -> int:
         address = f"{self._path}files/"
         with path.open("rb") as file:
             stored = self._transport.upload(address, file, media_type=BYTES, params={"name": path.name})
-        return self._job(self._post("imports/", {"file": stored["id"], **_given(fields)}))
+        return int(stored["id"])
 
     def items(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
         """The items. `filters` as in the API; `stream` reads all in one answer, which is faster."""

@@ -31,6 +31,16 @@ class LeasedItem:
         return dict(self.data["item"])
 
     @property
+    def name(self) -> str:
+        """Of the item, without folders, as people see it."""
+        return str(self.data.get("name") or "")
+
+    @property
+    def external_id(self) -> str | None:
+        """The item's whole name; None where the token's owner may not list the items."""
+        return self.data.get("external_id")
+
+    @property
     def text(self) -> str:
         return str(self.data["item"]["text"])
 

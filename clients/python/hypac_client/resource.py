@@ -11,6 +11,8 @@ from hypac_client.transport import Params, Transport
 
 FIRST_LOOK = 0.1
 LONGEST_LOOK = 3.0
+DEFAULT_WAIT = 24 * 3600.0
+"""Seconds after which a wait ends where no other timeout is given."""
 
 
 class Resource:
@@ -32,6 +34,10 @@ class Resource:
 
     def refresh(self) -> Self:
         self.data = dict(self._transport.get(self._path))
+        return self
+
+    def _change(self, method: str, fields: Mapping[str, Any]) -> Self:
+        self.data = dict(self._transport.request(method, self._path, json=dict(fields)))
         return self
 
     def _get(self, below: str, params: Params | None = None) -> Any:

@@ -7,7 +7,7 @@ from hypac_client.deliveries import Delivery
 from hypac_client.errors import HypacError, JobError
 from hypac_client.jobs import Job
 from hypac_client.progress import Progress, progress_of
-from hypac_client.resource import Resource, pages, until
+from hypac_client.resource import DEFAULT_WAIT, Resource, pages, until
 from hypac_client.transport import Transport
 
 STATES = (
@@ -48,7 +48,7 @@ class Run(Resource):
         return str((self.data.get("certificate") or {}).get("sentence") or "")
 
     def wait_for(
-        self, state: str, *, timeout: float | None = None, progress: bool | Progress = False
+        self, state: str, *, timeout: float | None = DEFAULT_WAIT, progress: bool | Progress = False
     ) -> Self:
         """Until the run is in `state` or beyond. Raises JobError where its work fails or it is cancelled."""
         if state not in STATES:
@@ -72,7 +72,9 @@ class Run(Resource):
             shown.close()
         return self
 
-    def wait_for_labels(self, *, timeout: float | None = None, progress: bool | Progress = False) -> Self:
+    def wait_for_labels(
+        self, *, timeout: float | None = DEFAULT_WAIT, progress: bool | Progress = False
+    ) -> Self:
         """Until people, and in a run with an expert she, have answered everything that they are asked for
         now.
         """
@@ -177,7 +179,7 @@ class Run(Resource):
         *,
         since: Delivery | int | None = None,
         filters: Mapping[str, str] | None = None,
-        timeout: float | None = None,
+        timeout: float | None = DEFAULT_WAIT,
         progress: bool | Progress = False,
     ) -> Delivery:
         """Have a delivery made and wait for it.

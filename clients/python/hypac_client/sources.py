@@ -11,6 +11,8 @@ from hypac_client.resource import Resource, pages
 from hypac_client.transport import Transport
 
 UPLOADED = "uploaded"
+CHANGED = ("name", "backend", "params", "cost_per_label", "cost_function", "prices", "price")
+"""What a change would set back where it does not name it."""
 
 
 class Source(Resource):
@@ -70,6 +72,11 @@ class Source(Resource):
                 f"{self._path}predictions/", file, media_type=NDJSON, params=asked
             )
         return Job(self._transport, f"{project}jobs/{answer['id']}/", answer)
+
+    def update(self, **fields: Any) -> "Source":
+        """Change what is given of its fields, which are those of `Sources.add`; the others stay."""
+        self.refresh()  # a list of sources has not all of them
+        return self._change("PUT", {**{name: self.data[name] for name in CHANGED}, **fields})
 
     def remove(self) -> None:
         self._transport.request("DELETE", self._path)

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from django.db.models import Value
+from django.db.models.functions import Concat
 from django.test import Client
 
 from annotation.labelling import queue
-from annotation.models import Job, Label, Project, Skip, User
+from annotation.models import Item, Job, Label, Project, Skip, User
 from annotation.permissions import ROLES_BY_ACTION
 from testbed.factories import add_member, make_image_items, make_items, make_project, make_user
 from tests.annotation.apis import Api, problem
@@ -160,8 +162,21 @@ class TestQueue:
             # A moment or a token may hold these digits by chance.
             said = response.json()["task"] | {"expires_at": "", "token": ""}
             assert "0.97" not in str(said)
-            assert set(found) == {"work_item", "item", "token", "expires_at", "draft_value", "correcting"}
+            names = {"work_item", "item", "name", "external_id", "token"}
+            assert set(found) == {*names, "expires_at", "draft_value", "correcting"}
             assert set(found["item"]) == {"id", "text", "image"}
+
+    def test_the_whole_name_is_for_whoever_may_list_the_items(self, project) -> None:
+        # Folders of an archive may be classes.
+        Item.objects.filter(project=project).update(external_id=Concat(Value("cats/"), "external_id"))
+        for role, may in (("annotator", False), ("manager", True)):
+            api = Api(project, add_member(project, role))
+            task = api.post("queue/claim/").json()["task"]
+            named = Item.objects.get(pk=task["item"]["id"]).external_id
+            assert task["name"] == named.removeprefix("cats/")
+            assert task["external_id"] == (named if may else None)
+            ahead = api.post("queue/ahead/", holding=[task["work_item"]]).json()["tasks"]
+            assert all((one["external_id"] is not None) == may for one in ahead)
 
     def test_errors_name_the_field(self, api) -> None:
         task = api.post("queue/claim/").json()["task"]
