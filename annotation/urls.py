@@ -4,7 +4,7 @@ from django.urls import path
 
 from annotation.imports import views as imports
 from annotation.items import images_views as images
-from annotation.labelling import own_labels_views as own_labels, views as annotate
+from annotation.labelling import own_labels_views as own_labels, practice_views as practice, views as annotate
 from annotation.mail import views as mail
 from annotation.outside.webhooks import views as webhooks
 from annotation.people import (
@@ -52,6 +52,7 @@ urlpatterns = [
     path("projects/<slug:slug>/images/<str:sha256>/", images.image, name="image"),
     path("projects/<slug:slug>/annotate/", annotate.annotate, name="annotate"),
     path("projects/<slug:slug>/annotate/mine/", own_labels.own_labels_page, name="annotate_mine"),
+    path("projects/<slug:slug>/annotate/practice/", practice.practice, name="practice"),
     path("projects/<slug:slug>/annotate/submit/", annotate.submit, name="annotate_submit"),
     path("projects/<slug:slug>/annotate/correct/", annotate.correct, name="annotate_correct"),
     path("projects/<slug:slug>/annotate/skip/", annotate.skip, name="annotate_skip"),

@@ -5,6 +5,7 @@
 
 from routing.by_people import api as by_people
 from routing.delivery import api as deliveries
+from routing.held_out import api as held_out
 from routing.items import api as items
 from routing.label_set import api as label_set
 from routing.overview import api as overview
@@ -36,5 +37,6 @@ urlpatterns = [
     *predictions.urlpatterns,
     *items.urlpatterns,
     *label_set.urlpatterns,
+    *held_out.urlpatterns,
     *rounds.urlpatterns,
 ]

@@ -4,6 +4,7 @@ from django.urls import path
 
 from routing.by_people import views as by_people
 from routing.delivery import views as deliveries
+from routing.held_out import views as held_out
 from routing.items import views as items
 from routing.label_set import views as label_set
 from routing.overview import views as overview
@@ -33,6 +34,15 @@ urlpatterns = [
         items.item_flag_resolve,
         name="item_flag_resolve",
     ),
+    path("projects/<slug:slug>/held-out/", held_out.held_out, name="held_out"),
+    path("projects/<slug:slug>/held-out/settings/", held_out.held_out_settings, name="held_out_settings"),
+    path("projects/<slug:slug>/held-out/<row:held_id>/", held_out.held_out_answer, name="held_out_answer"),
+    path(
+        "projects/<slug:slug>/held-out/<row:held_id>/release/",
+        held_out.held_out_release,
+        name="held_out_release",
+    ),
+    path("projects/<slug:slug>/held-out/resume/<row:user_id>/", held_out.resume_person, name="person_resume"),
     path("projects/<slug:slug>/rounds/", rounds.rounds, name="rounds"),
     path("projects/<slug:slug>/rounds/<row:number>/", rounds.round_page, name="round"),
     path("projects/<slug:slug>/rounds/<row:number>/close/", rounds.round_close, name="round_close"),

@@ -4,7 +4,7 @@ from django.urls import path
 
 from annotation.imports import api as imports
 from annotation.items import api as items, images_views as images
-from annotation.labelling import api as queue
+from annotation.labelling import api as queue, practice_api as practice
 from annotation.people import invitations_api as invitations, members_api as members
 from annotation.projects import api as projects, jobs_api as jobs
 from annotation.review import api as reviews
@@ -53,6 +53,7 @@ urlpatterns = [
     path(f"{JOB}retry/", jobs.JobRetry.as_view(), name="api_job_retry"),
     path(f"{JOB}try-now/", jobs.JobTryNow.as_view(), name="api_job_try_now"),
     path(f"{JOB}undo/", jobs.JobUndo.as_view(), name="api_job_undo"),
+    path(f"{P}practice/", practice.Practice.as_view(), name="api_practice"),
     path(f"{P}queue/claim/", queue.Claim.as_view(), name="api_queue_claim"),
     path(f"{P}queue/ahead/", queue.Ahead.as_view(), name="api_queue_ahead"),
     path(f"{P}queue/submit/", queue.Submit.as_view(), name="api_queue_submit"),

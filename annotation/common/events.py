@@ -33,6 +33,7 @@ EVENTS: dict[str, str | Promise] = {
     "run.routed": _("The items of a run have been routed"),
     "run.audit_alarm": _("The audit of a run found more errors than were accepted"),
     "run.completed": _("Everything that a run sent to people is labelled"),
+    "annotator.paused": _("Somebody is paused: too few of their answers to gold items were right"),
     "label.created": _("Somebody gave a label: one message for each"),
     "label.corrected": _("Somebody corrected a label: one message for each"),
     "delivery.made": _("A delivery has been made"),

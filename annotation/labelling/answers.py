@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from annotation.common import events
 from annotation.common.clock import database_time
 from annotation.errors import ConflictError, InputError, NotAllowedError
+from annotation.labelling.gold import look_after_gold
 from annotation.labelling.leases import (
     NO_LEASE,
     LeasedItem,
@@ -18,11 +19,11 @@ from annotation.labelling.leases import (
     load_item,
     lock_membership,
     release_all,
-    was_given,
     why_gone,
 )
 from annotation.labelling.next_item import available_work_items
 from annotation.labelling.settlement import lock_settling, settle_after
+from annotation.labelling.tokens import was_given
 from annotation.labelling.validation import (
     check_comment,
     check_idempotency_key,
@@ -80,6 +81,8 @@ def submit(
                 )
                 Draft.objects.filter(work_item=work_item, user=user).delete()
                 settle_after(label)
+                if work_item.batch.for_gold:
+                    look_after_gold(label)
                 routing_port().label_stored(label=label, replaced=None)
                 if watched:
                     events.label_stored(label, project, work_item.batch_id)

@@ -50,7 +50,12 @@ def disagreements(project: Project, user: User) -> QuerySet[WorkItem]:
     and blind batches where something stands against this person (`RoutingPort.blind_objection`).
     """
     batches = WorkBatch.objects.filter(
-        project=project, overlap__gt=1, for_round=False, locked_at__isnull=True, withdrawn_at__isnull=True
+        project=project,
+        overlap__gt=1,
+        for_round=False,
+        for_gold=False,
+        locked_at__isnull=True,
+        withdrawn_at__isnull=True,
     )
     if batches.filter(blind=True).exists() and routing_port().blind_objection(project=project, user=user):
         batches = batches.filter(blind=False)

@@ -1,22 +1,22 @@
 """Handing out items and taking them back."""
 
-import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext as _
 
 from annotation.common.clock import database_time
 from annotation.errors import ConflictError, NotAllowedError
+from annotation.labelling.gold import gold_after
 from annotation.labelling.limits import remaining_quota
 from annotation.labelling.next_item import batches_in_turn, candidate_work_items
+from annotation.labelling.practice import practice_left
+from annotation.labelling.tokens import new_token, was_given
 from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.permissions import members_who_label
 from annotation.ports import routing_port
@@ -52,9 +52,9 @@ def claim(*, project: Project, user: User) -> LeasedItem | None:
 
     Free are open items and those whose lease has expired, by priority and then in the random order of their
     batches, which are mixed, without those that the person skipped, or labelled already in the batch, and
-    without blind batches where something stands against it (`RoutingPort.blind_objection`). Nobody is given
-    more items than their membership allows (annotation.labelling.limits); what they hold already they may
-    finish.
+    without blind batches where something stands against it (`RoutingPort.blind_objection`). Who has practice
+    items left is given none, and gold items come among the others by chance. Nobody is given more items than
+    their membership allows (annotation.labelling.limits); what they hold already they may finish.
 
     Raises NotAllowedError where the person may not label in the project.
     """
@@ -219,12 +219,17 @@ def _renew_and_fill(project: Project, user: User, count: int) -> list[int]:
                 objection = _Objection(project, user)
                 ids = _renew_own(project, user, now, objection)
                 most = min(count, remaining_quota(membership, most=count)) if len(ids) < count else 0
+                if most and practice_left(project, membership):
+                    most = 0
                 while len(ids) < most:
                     until = _end(project, now, place=len(ids))
                     work_item_id = _take_next(project, user, now, until, objection)
                     if work_item_id is None:
                         break
                     ids.append(work_item_id)
+                    until = _end(project, now, place=len(ids))
+                    if gold_item := gold_after(project, membership, until):
+                        ids.append(gold_item)
                 return ids
         except IntegrityError:
             # The same item of another batch went to somebody else between our look and our UPDATE.
@@ -287,28 +292,3 @@ def _take_next(
             if work_item_id := lease(candidates, user, until):
                 return work_item_id
     return None
-
-
-# --- Tokens: they tell who was given an item when the lease has long passed to others -----------------------
-
-HALF = 16
-"""Characters of the random half, and of the seal behind it."""
-
-
-def new_token(work_item_id: int, user_id: int) -> str:
-    nonce = secrets.token_hex(HALF // 2)
-    return nonce + _seal(nonce, work_item_id, user_id, settings.SECRET_KEY)
-
-
-def was_given(token: str, *, work_item_id: int, user_id: int) -> bool:
-    """Whether this person was given this item with this token, at whatever time."""
-    nonce, seal = token[:HALF], token[HALF:]
-    return any(
-        constant_time_compare(seal, _seal(nonce, work_item_id, user_id, key))
-        for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    )
-
-
-def _seal(nonce: str, work_item_id: int, user_id: int, key: str | bytes) -> str:
-    value = f"{nonce}:{work_item_id}:{user_id}"
-    return salted_hmac("annotation.queue.lease", value, secret=key, algorithm="sha256").hexdigest()[:HALF]

@@ -10,10 +10,12 @@ from annotation.models import Label, Membership, Project, User
 
 
 def remaining_quota(membership: Membership, *, most: int) -> int:
-    """How many more items this member may label now, as far as `most`.
+    """How many more items this member may label now, as far as `most`; none while they are paused.
 
     An item counts once, at the first version of its label. A day is one of the current time zone.
     """
+    if membership.paused_at is not None:
+        return 0
     room = most
     if membership.max_labels is None and membership.max_per_day is None:
         return room

@@ -285,6 +285,11 @@ def why_not_mine(project: Project, user: User) -> str:
 
 def limit_reached(membership: Membership) -> str:
     """Why this member may label no further item, in words; "" where they may."""
+    if membership.paused_at is not None:
+        return _(
+            "You are paused: too few of your latest answers to items with a known label were right. Whoever "
+            "leads the project knows, and can let you go on. Read the guidelines again meanwhile."
+        )
     if remaining_quota(membership, most=1):
         return ""
     labels = first_labels(membership.project, membership.user)

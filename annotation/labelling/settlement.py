@@ -63,9 +63,9 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
 
     A label that more than half gave counts before a reviewer's decision, and that one stays where the answers
     go on to differ. A majority or an outcome of Dawid-Skene whose reasons are gone leaves the item open. The
-    answers of a guideline round settle nothing.
+    answers of a guideline round settle nothing, nor do those to gold items.
     """
-    if batch.for_round:
+    if batch.for_round or batch.for_gold:
         return None
     if batch.third_decides:
         return _settle_by_third(batch, item_id)

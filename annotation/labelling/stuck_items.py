@@ -25,6 +25,7 @@ def stuck_items(project: Project) -> QuerySet[WorkItem]:
     batches = WorkBatch.objects.filter(
         Exists(skipped_in) | Q(overlap__gt=1) | Q(rostered=True),
         project=project,
+        for_gold=False,
         locked_at__isnull=True,
         withdrawn_at__isnull=True,
     )

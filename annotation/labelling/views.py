@@ -15,6 +15,7 @@ from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.access import ProjectRequest, needs
@@ -38,6 +39,7 @@ from annotation.labelling.page import (
     value_of,
     work_item_id,
 )
+from annotation.labelling.practice import must_practise
 from annotation.models import Label, WorkItem
 
 View = Callable[..., HttpResponseBase]
@@ -72,6 +74,9 @@ def from_the_page(view: View) -> View:
 def annotate(request: ProjectRequest) -> HttpResponseBase:
     if wanted := request.GET.get("correct"):
         return show(request, to_correct(own_label(request, wanted)))
+    if must_practise(project=request.access.project, user=request.user):
+        address = reverse("practice", args=[request.access.project.slug])
+        return HttpResponse(headers={"HX-Redirect": address}) if request.htmx else redirect(address)
     return show(request, queue.claim(project=request.access.project, user=request.user))
 
 

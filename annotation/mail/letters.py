@@ -158,6 +158,16 @@ def _run(mail: Mail) -> Letter:
     return Letter(subject, [line], _("Open the run"), path, NOTICES)
 
 
+def _paused(mail: Mail) -> Letter:
+    named = {"project": mail.data["name"]}
+    lines = [
+        _("Somebody is paused in %(project)s: too few of their answers to gold items were right.") % named,
+        _("They are given no more items until you let them go on."),
+    ]
+    path = reverse("held_out", args=[mail.data["project"]])
+    return Letter(_("%(project)s: somebody is paused") % named, lines, _("See who"), path, NOTICES)
+
+
 def _job_failed(mail: Mail) -> Letter:
     named = {"project": mail.data["name"]}
     job = Job.objects.filter(pk=mail.data["job"]).first()
@@ -180,6 +190,7 @@ LETTERS: dict[str, Callable[[Mail], Letter]] = {
     kinds.INVITATION: _invitation,
     kinds.WORK: _work,
     **dict.fromkeys(RUNS, _run),
+    "annotator.paused": _paused,
     "job.failed": _job_failed,
 }
 

@@ -1,4 +1,5 @@
 from annotation.models.common import AuditEvent, KeyedRequest
+from annotation.models.held_out import HeldOutItem, PracticeAnswer
 from annotation.models.items import Item, StoredFile
 from annotation.models.jobs import Job, JobProblem
 from annotation.models.labelling import Comment, Draft, Label, Settlement, Skip, WorkBatch, WorkItem
@@ -15,6 +16,7 @@ __all__ = [
     "Comment",
     "Connection",
     "Draft",
+    "HeldOutItem",
     "Invitation",
     "Item",
     "Job",
@@ -23,6 +25,7 @@ __all__ = [
     "Label",
     "Mail",
     "Membership",
+    "PracticeAnswer",
     "Project",
     "ReplacedChoice",
     "Settlement",

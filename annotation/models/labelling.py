@@ -34,6 +34,11 @@ class WorkBatch(models.Model):
         db_default=False,
         help_text="Its answers are compared and discussed; they are nobody's labels of record.",
     )
+    for_gold = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Its answers are compared with known ones; they are nobody's labels of record.",
+    )
     locked_at = models.DateTimeField(
         null=True, blank=True, help_text="From then on a correction makes what rests on these labels invalid."
     )

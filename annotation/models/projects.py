@@ -68,6 +68,22 @@ class Project(models.Model):
     lease_seconds = models.PositiveIntegerField(
         default=900, help_text=_("How long an item stays with the person who opened it.")
     )
+    practice_first = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Annotators answer the practice items before they are given any other.",
+    )
+    gold_share = models.FloatField(
+        default=0.0,
+        db_default=0.0,
+        help_text="Of what annotators are given, the share of gold items; 0: none.",
+    )
+    gold_bar = models.FloatField(
+        default=0.8, db_default=0.8, help_text="Whoever has a smaller share of them right is paused."
+    )
+    gold_last = models.PositiveSmallIntegerField(
+        default=20, db_default=20, help_text="Of so many of their latest answers to gold items."
+    )
     text_format = models.CharField(
         max_length=20,
         choices=TextFormat,
@@ -145,6 +161,12 @@ class Membership(models.Model):
     )
     max_per_day = models.PositiveIntegerField(
         null=True, blank=True, help_text=_("The most items that this person may label in a day.")
+    )
+    paused_at = models.DateTimeField(
+        null=True, blank=True, help_text="From then on they are given no more items: too few gold ones right."
+    )
+    checked_since = models.DateTimeField(
+        null=True, blank=True, help_text="Their answers to gold items count from then on; empty: all do."
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -167,7 +167,7 @@ def agreement_by_annotator(project: Project) -> dict[int, AnnotatorAgreement]:
 def _several(project: Project, hidden: set[int]) -> _Several:
     """Without what is hidden, and without items of which only one answer is there."""
     batches = list(
-        project.work_batches.filter(overlap__gt=1, for_round=False)
+        project.work_batches.filter(overlap__gt=1, for_round=False, for_gold=False)
         .exclude(pk__in=hidden)
         .values_list("pk", flat=True)
     )

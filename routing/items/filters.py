@@ -21,6 +21,7 @@ from routing.labels.conditions import by_model, by_person, delivered_as, to_choo
 from routing.models import PoolItem, Prediction, Route, RunSource
 from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.delivered import labelled_by_experts
+from routing.runs.pool import is_held_out
 from routing.visibility import ViewPermission
 
 MAX_TEXT = 200
@@ -35,6 +36,7 @@ STAGES = (
     "disputed",
     "unlabelable",
     "withdrawn",
+    "held_out",
 )
 PERSON, NOBODY, EXPERT, CHECKED = "person", "nobody", "expert", "checked"
 
@@ -85,6 +87,8 @@ def _stage(permission: ViewPermission, value: str) -> Q:
     if value == "disputed":
         work = permission.work().filter(batch__locked_at__isnull=True, batch__withdrawn_at__isnull=True)
         return Q(Exists(unsettled(work).filter(item=OuterRef("pk"))))
+    if value == "held_out":
+        return is_held_out(permission.project)
     if value == "split":
         return to_choose_anew(permission)
     work = permission.work().filter(item=OuterRef("pk"))

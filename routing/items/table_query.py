@@ -44,6 +44,7 @@ STAGES: dict[str, Promise] = {
     "disputed": gettext_lazy("Waiting for a reviewer: people disagree"),
     "unlabelable": gettext_lazy("Nobody can label it"),
     "withdrawn": gettext_lazy("No longer asked for"),
+    "held_out": gettext_lazy("Held out, for practice or as gold"),
 }
 ORDERS: dict[str, Promise] = {
     "position": gettext_lazy("Order of import"),

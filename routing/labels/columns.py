@@ -14,7 +14,7 @@ from annotation.common.replaced_labels import choice_names, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import RecordRow, record_rows
-from annotation.models import Item, Label, Settlement, WorkItem
+from annotation.models import HeldOutItem, Item, Label, Settlement, WorkItem
 from routing.core.exact import plain
 from routing.labels.page import ADDED
 from routing.models import DrawItem, RoundItem, Route, Run, RunSource
@@ -191,7 +191,14 @@ def _outside(columns: Columns, run: Run, items: Sequence[tuple[int, int]]) -> No
     later = set(Item.objects.filter(among, created_at__gt=run.created_at).values_list("pk", flat=True))
     asked = RoundItem.objects.filter(of_items("item", [pk for _, pk in items]))
     rounds = dict(asked.values_list("item_id", "round__number"))
+    held = HeldOutItem.objects.filter(of_items("item", [pk for _, pk in items]))
+    purposes = dict(held.values_list("item_id", "purpose"))
     for place, pk in items:
+        if pk in purposes:
+            columns["reason"][place] = (
+                f"not covered by run {run.number}: it is held out ({purposes[pk]}), and no run labels it"
+            )
+            continue
         if pk in rounds:
             columns["reason"][place] = (
                 f"not covered by run {run.number}: it was in guideline round {rounds[pk]}"

@@ -51,6 +51,9 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
         "stopped_at_budget": stopped_at_budget(found.failed_job),
         "stopped_at_unusable": stopped_at_unusable(found.failed_job),
         "stuck": found.stuck and queue.stuck_items(project).select_related("item__image")[:SHOWN_STUCK],
+        "paused": project.memberships.filter(paused_at__isnull=False).count()
+        if access.allows("project.edit")
+        else 0,
         "told_before": request.GET.get("told"),
     }
     if request.htmx:

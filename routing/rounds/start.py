@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -20,17 +20,8 @@ from annotation.labelling.validation import check_comment, validate_value
 from annotation.models import Item, Membership, Project, User
 from annotation.permissions import Access, members_who_label
 from routing.core import sampling
-from routing.models import (
-    DrawItem,
-    GuidelineRound,
-    MeasuredItem,
-    PilotItem,
-    PoolItem,
-    RoundItem,
-    RoundNote,
-    Run,
-)
-from routing.runs.pool import pool_of
+from routing.models import GuidelineRound, RoundItem, RoundNote
+from routing.runs.pool import untouched_items
 from routing.runs.start import refuse_while_busy
 
 FEWEST, MOST = 2, 100
@@ -38,17 +29,6 @@ USUAL = 30
 MOST_PEOPLE = 20
 PRIORITY = 1
 """Before whatever else waits for these people."""
-
-
-def candidates(project: Project) -> QuerySet[Item]:
-    """Items that may be in a round, in the order of import: without a label, in no draw, pool or round."""
-    used = (
-        Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
-        Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
-        Exists(MeasuredItem.objects.filter(item=OuterRef("pk"))),
-        Exists(PoolItem.objects.filter(item=OuterRef("pk")).exclude(run__state=Run.State.CANCELLED)),
-    )
-    return pool_of(project, Run.Target.DATASET).filter(*(~one for one in used))
 
 
 def annotators_of(project: Project) -> QuerySet[User]:
@@ -190,7 +170,7 @@ def _drawn(project: Project, size: int, entropy: int) -> list[int]:
         raise InputError(
             _("A round has %(fewest)s to %(most)s items.") % {"fewest": FEWEST, "most": MOST}, where="size"
         )
-    ids = list(candidates(project).values_list("pk", flat=True))
+    ids = list(untouched_items(project).values_list("pk", flat=True))
     if len(ids) < size:
         raise InputError(
             _("Only %(count)s items can be in a round: those without a label that no run covers or drew.")
@@ -208,7 +188,7 @@ def _named(project: Project, names: Sequence[str]) -> list[int]:
             _("A round has %(fewest)s to %(most)s items.") % {"fewest": FEWEST, "most": MOST}, where="names"
         )
     there = set(project.items.filter(external_id__in=wanted).values_list("external_id", flat=True))
-    ids = dict(candidates(project).filter(external_id__in=wanted).values_list("external_id", "pk"))
+    ids = dict(untouched_items(project).filter(external_id__in=wanted).values_list("external_id", "pk"))
     for name in wanted:
         if name not in there:
             raise InputError(_("There is no item “%(name)s”.") % {"name": name[:100]}, where="names")

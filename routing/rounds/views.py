@@ -18,7 +18,8 @@ from annotation.task_types import TASK_TYPES
 from routing.models import GuidelineRound
 from routing.rounds.forms import RoundForm
 from routing.rounds.results import LISTED, figures_of, people_in, progress_of, result_of
-from routing.rounds.start import add_note, candidates, close_round, start_round
+from routing.rounds.start import add_note, close_round, start_round
+from routing.runs.pool import untouched_items
 
 
 @needs("project.view", "GET", "POST")
@@ -26,7 +27,7 @@ def rounds(request: ProjectRequest) -> HttpResponseBase:
     """All rounds with how far people agreed, the newest first. A POST starts another one."""
     access, project = request.access, request.access.project
     leads = access.allows("project.edit")
-    most = candidates(project).count() if leads else 0
+    most = untouched_items(project).count() if leads else 0
     data = request.POST if request.method == "POST" else None
     form = RoundForm(data, project=project, most=most) if leads else None
     if request.method == "POST":

@@ -22,7 +22,7 @@ class OpenWork:
     last : datetime or None
         When they labelled last in this project.
     may_label : bool
-        Whether they still may.
+        Whether they still may: who is paused is absent.
     expert : bool
     """
 
@@ -82,4 +82,8 @@ def _asked_now(run: Run) -> list[int]:
 
 
 def _able(run: Run, users: list[int]) -> set[int]:
-    return set(members_who_label(run.project_id).filter(user__in=users).values_list("user", flat=True))
+    return set(
+        members_who_label(run.project_id)
+        .filter(user__in=users, paused_at__isnull=True)
+        .values_list("user", flat=True)
+    )

@@ -18,16 +18,17 @@ def pool_of(project: Project, target: str, *, of_rounds: bool = False) -> QueryS
     """The items that a run planned now would cover, in the order of import: those without a label by people.
     Where labels that came with an import differ about an item, it waits for a reviewer, who sees them: it is
     in no pool either. Nor is an item of a guideline round, which all have seen and talked about; `of_rounds`
-    has these, too, for runs by people alone.
+    has these, too, for runs by people alone. Nor one that is held out, whatever the run.
 
     For the target `population` also none that an earlier run drew, or its pilot used, or that was measured: a
     random sample of the source's items must not have been looked at before. And none of a pool whose rest
     people were given by thresholds: what they left is no random sample, but the items that the models find
     easy. Nor any that came with an import that brought labels: why people elsewhere had left them out, nobody
-    knows. Nor any that was there when people were given some by filters, or named some for a guideline round:
-    these left out others than chance does.
+    knows. Nor any that was there when people were given some by filters, or named some for a guideline round
+    or to be held out: these left out others than chance does.
     """
-    items = project.items.filter(~(_has_labels(project) if of_rounds else _left_out(project)))
+    out = _has_labels(project) | is_held_out(project) if of_rounds else _left_out(project)
+    items = project.items.filter(~out)
     if target == Run.Target.POPULATION:
         items = items.filter(*(~used for used in _looked_at()))
         items = items.exclude(_came_beside_labels(project)).exclude(_left_by_filters(project))
@@ -44,7 +45,25 @@ def _has_labels(project: Project) -> Q:
 
 
 def _left_out(project: Project) -> Q:
-    return _has_labels(project) | in_rounds(project)
+    return _has_labels(project) | in_rounds(project) | is_held_out(project)
+
+
+def is_held_out(project: Project, item: str = "pk") -> Q:
+    """Rows, by their path to an item, about items that are kept to practise on or to check people with."""
+    return Q(**{f"{item}__in": project.held_out.values("item")})
+
+
+def untouched_items(project: Project) -> QuerySet[Item]:
+    """Items that may be kept out of all runs, in the order of import: without a label, in no draw, pool or
+    round, and not held out.
+    """
+    used = (
+        Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
+        Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
+        Exists(MeasuredItem.objects.filter(item=OuterRef("pk"))),
+        Exists(PoolItem.objects.filter(item=OuterRef("pk")).exclude(run__state=Run.State.CANCELLED)),
+    )
+    return pool_of(project, Run.Target.DATASET).filter(*(~one for one in used))
 
 
 def in_rounds(project: Project, item: str = "pk") -> Q:
@@ -76,8 +95,10 @@ def _left_by_filters(project: Project) -> Q:
 
 
 def _left_by_names(project: Project) -> Q:
-    """Items that were there when somebody named those of a guideline round."""
-    last = project.rounds.filter(by_name=True).aggregate(last=Max("created_at"))["last"]
+    """Items that were there when somebody named those of a guideline round, or some to be held out."""
+    named = (project.rounds.filter(by_name=True), project.held_out.filter(at_random=False))
+    found = [rows.aggregate(last=Max("created_at"))["last"] for rows in named]
+    last = max((one for one in found if one is not None), default=None)
     return Q(pk__in=[]) if last is None else Q(created_at__lte=last)
 
 
@@ -100,7 +121,7 @@ def size_of_pool(project: Project, target: str) -> int:
 
 def has_items_without_label(project: Project) -> bool:
     """Whether a run planned now could cover any item."""
-    return project.items.filter(~_has_labels(project)).exists()
+    return project.items.filter(~_has_labels(project), ~is_held_out(project)).exists()
 
 
 def last_place(project: Project) -> int:
@@ -118,6 +139,11 @@ def nothing_to_plan_for(project: Project) -> InputError:
             _("Every item has a label already, and a run covers those without one: import new items first."),
             where="m",
         )
+    unlabelled = unlabelled.exclude(is_held_out(project))
+    if not unlabelled.exists():
+        return InputError(
+            _("Every item without a label is held out, for practice or as gold. Import new items."), where="m"
+        )
     if not unlabelled.exclude(in_rounds(project)).exists():
         return InputError(
             _("Every item without a label was in a guideline round, and is in no draw. Import new items."),
@@ -133,8 +159,8 @@ def nothing_to_plan_for(project: Project) -> InputError:
         return InputError(f"{why} {what}", where="target")
     if unused.filter(_left_by_names(project)).exclude(_came_beside_labels(project)).exists():
         why = _(
-            "Somebody named the items of a guideline round, and what that leaves is no random sample of its "
-            "source."
+            "Somebody named items for a guideline round, for practice or as gold, and what that leaves is no "
+            "random sample of its source."
         )
         what = _("For this target, import new items from the same source first, without labels.")
         return InputError(f"{why} {what}", where="target")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from annotation.common.files import store_file
 from annotation.labelling import queue
 from annotation.labelling.comments import add_comment
-from annotation.models import Connection, Label, Project, WorkItem
+from annotation.models import Connection, HeldOutItem, Label, Project, WorkItem
 from annotation.outside.secrets import encrypt
 from annotation.outside.webhooks.manage import create_webhook, send_test
 from annotation.people.invitations import create_invitation
@@ -49,6 +49,7 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "image": {"GET": EVERYBODY},
     "annotate": {"GET": LABELLERS},
     "annotate_mine": {"GET": LABELLERS},
+    "practice": {"GET": LABELLERS, "POST": LABELLERS},
     "annotate_submit": {"POST": LABELLERS},
     "annotate_correct": {"POST": LABELLERS},
     "annotate_skip": {"POST": LABELLERS},
@@ -119,6 +120,11 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "plan": {"GET": LEADERS, "POST": LEADERS},
     "plan_outlook": {"GET": LEADERS},
     "people_run": {"GET": LEADERS, "POST": LEADERS},
+    "held_out": {"GET": LEADERS, "POST": LEADERS},
+    "held_out_settings": {"POST": LEADERS},
+    "held_out_answer": {"POST": LEADERS},
+    "held_out_release": {"POST": LEADERS},
+    "person_resume": {"POST": LEADERS},
     "rounds": {"GET": EVERYBODY, "POST": LEADERS},
     "round": {"GET": EVERYBODY},
     "round_close": {"POST": LEADERS},
@@ -206,6 +212,10 @@ API: dict[str, dict[str, set[str]]] = {
     "api_runs": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_people_runs": {"POST": LEADERS},
     "api_people_outlook": {"POST": LEADERS},
+    "api_held_out": {"GET": LEADERS, "POST": LEADERS},
+    "api_held_out_item": {"PUT": LEADERS, "DELETE": LEADERS},
+    "api_checking": {"GET": LEADERS, "PATCH": LEADERS},
+    "api_resume": {"POST": LEADERS},
     "api_rounds": {"GET": LEADERS, "POST": LEADERS},
     "api_round": {"GET": LEADERS},
     "api_round_close": {"POST": LEADERS},
@@ -259,6 +269,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_webhook_deliveries": {"GET": LEADERS},
     "api_webhook_delivery": {"GET": LEADERS},
     "api_webhook_redeliver": {"POST": LEADERS},
+    "api_practice": {"GET": LABELLERS, "POST": LABELLERS},
     "api_queue_claim": {"POST": LABELLERS},
     "api_queue_ahead": {"POST": LABELLERS},
     "api_queue_mine": {"GET": LABELLERS},
@@ -376,6 +387,13 @@ def arguments(world: World) -> dict[str, object]:
         )[0].pk,
         "job_id": world.project.jobs.first().pk,
         "item_id": world.project.items.first().pk,
+        "held_id": HeldOutItem.objects.create(
+            project=world.project,
+            item=world.project.items.last(),
+            purpose="practice",
+            at_random=False,
+            created_by=world.manager,
+        ).pk,
         "comment_id": add_comment(
             item=world.project.items.first(), author=world.manager, text="odd", is_flag=True
         ).pk,

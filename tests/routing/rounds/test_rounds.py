@@ -16,8 +16,8 @@ from annotation.review.agreement_queries import agreement
 from routing.items.table import item_rows
 from routing.models import GuidelineRound, RoundItem, RoundNote
 from routing.rounds.results import figures_of, people_in, result_of
-from routing.rounds.start import add_note, candidates, close_round, start_round
-from routing.runs.pool import nothing_to_plan_for, pool_of, size_of_pool
+from routing.rounds.start import add_note, close_round, start_round
+from routing.runs.pool import nothing_to_plan_for, pool_of, size_of_pool, untouched_items
 from testbed.factories import add_member, make_items, make_project, remove_deleted
 from testbed.worlds import make_world, rows_of
 from tests.routing.by_people.people import answer, asked, page_of
@@ -107,14 +107,14 @@ class TestOutsideEveryDraw:
         for target in ("dataset", "population", "pool"):
             assert not inside.intersection(pool_of(world.project, target).values_list("pk", flat=True))
         assert size_of_pool(world.project, "dataset") == 8
-        assert not candidates(world.project).filter(pk__in=inside).exists()
+        assert not untouched_items(world.project).filter(pk__in=inside).exists()
         assert asked(world.project).pool_size == 12
 
     def test_what_named_items_leave_is_no_random_sample(self, world: World) -> None:
         start_round(access=world.lead, names=["t1", "t2"])
         assert pool_of(world.project, "dataset").count() == 10
         assert not pool_of(world.project, "population").exists()
-        assert "named the items of a guideline round" in str(nothing_to_plan_for(world.project))
+        assert "named items for a guideline round" in str(nothing_to_plan_for(world.project))
         make_items(world.project, 3)
         assert pool_of(world.project, "population").count() == 3
 
@@ -138,7 +138,7 @@ class TestOutsideEveryDraw:
         assert {row.reason for row in rows if row.label is None} == {
             "not covered by run 1: it was in guideline round 1"
         }
-        assert not candidates(world.project).exists()
+        assert not untouched_items(world.project).exists()
 
     def test_where_all_were_in_rounds_the_plan_says_so(self) -> None:
         world = World(4)

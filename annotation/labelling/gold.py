@@ -1,0 +1,131 @@
+"""Gold items: items with known answers that come among the others, and look like them.
+
+An annotator is given each once, by chance, in the share that the project sets. Whoever has too few of their
+latest ones right is paused: they are given no more items until a manager lets them go on. They say whom to
+trust with work, and certify nothing: known answers are about items that somebody chose.
+"""
+
+import secrets
+from datetime import datetime
+
+from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.common import audit, events
+from annotation.errors import ConflictError
+from annotation.labelling.known_answers import is_right
+from annotation.labelling.tokens import new_token
+from annotation.models import HeldOutItem, Item, Label, Membership, Project, User, WorkBatch, WorkItem
+
+PRIORITY = 1
+CHANCES = 2**32
+
+
+def gold_after(project: Project, membership: Membership, until: datetime) -> int | None:
+    """Give this member, by chance, a gold item behind the ordinary one that they were just given: its work
+    item, leased until then. None where none is due, or they have answered all.
+
+    Call it in the transaction that holds their membership.
+    """
+    if not project.gold_share or membership.role != Membership.Role.ANNOTATOR:
+        return None
+    # After each ordinary item, so that of all that is given the share is `gold_share`.
+    if secrets.randbelow(CHANCES) >= CHANCES * project.gold_share / (1 - project.gold_share):
+        return None
+    user = membership.user
+    given = WorkItem.objects.filter(item=OuterRef("item"), batch__for_gold=True, assigned_to=user)
+    unseen = list(
+        project.held_out.filter(~Exists(given), purpose=HeldOutItem.Purpose.GOLD, answer__isnull=False)
+        .order_by("pk")
+        .values_list("item_id", flat=True)
+    )
+    return _give(project, secrets.choice(unseen), user, until) if unseen else None
+
+
+def _give(project: Project, item_id: int, user: User, until: datetime) -> int:
+    # Whoever releases the item locks it, too, so that it is not given to anybody meanwhile.
+    Item.objects.select_for_update(no_key=True).get(pk=item_id)
+    batch = _batch(project)
+    last = WorkItem.objects.filter(batch=batch, item=item_id).aggregate(last=Max("slot"))["last"] or 0
+    # From slot 1 on: an item of several slots has no label of record before these are settled.
+    work_item = WorkItem.objects.create(
+        batch=batch, item_id=item_id, slot=last + 1, priority=PRIORITY, order=0, assigned_to=user
+    )
+    WorkItem.objects.filter(pk=work_item.pk).update(
+        state=WorkItem.State.LEASED,
+        leased_to=user,
+        lease_token=new_token(work_item.pk, user.pk),
+        lease_expires_at=until,
+    )
+    return work_item.pk
+
+
+def _batch(project: Project) -> WorkBatch:
+    """The project's one batch of gold items, in which each work item is for one person."""
+    found = project.work_batches.filter(for_gold=True).first()
+    if found is not None:
+        return found
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    made, _new = WorkBatch.objects.get_or_create(
+        project=project,
+        for_gold=True,
+        defaults={"blind": False, "priority": PRIORITY, "overlap": 2, "rostered": True},
+    )
+    return made
+
+
+# --- Who is paused ------------------------------------------------------------------------------------------
+
+
+def gold_answers(project: Project) -> QuerySet[Label]:
+    """First answers to gold items that are held out still: a correction comes after thinking twice."""
+    return Label.objects.filter(
+        work_item__batch__project=project,
+        work_item__batch__for_gold=True,
+        version=1,
+        item__held_out__purpose=HeldOutItem.Purpose.GOLD,
+        item__held_out__answer__isnull=False,
+    )
+
+
+def look_after_gold(label: Label) -> None:
+    """Pause whoever is below the bar with this answer, and tell those who lead the project."""
+    project, user = label.work_item.batch.project, label.annotator
+    membership = Membership.objects.select_for_update(no_key=True).filter(project=project, user=user).first()
+    if membership is None or membership.paused_at is not None:
+        return
+    answers = gold_answers(project).filter(annotator=user)
+    if membership.checked_since is not None:
+        answers = answers.filter(created_at__gt=membership.checked_since)
+    latest = list(answers.order_by("-pk").values_list("value", "item__held_out__answer")[: project.gold_last])
+    right = sum(is_right(project, given, known) for given, known in latest)
+    if len(latest) < project.gold_last or right >= project.gold_bar * len(latest):
+        return
+    membership.paused_at = timezone.now()
+    membership.save(update_fields=["paused_at"])
+    audit.record(
+        project=project,
+        actor=None,
+        action="member.paused",
+        target=f"user:{user.username}",
+        data={"right": right, "of": len(latest)},
+    )
+    events.emit(project=project, event="annotator.paused", data={"user": user.pk})
+
+
+def resume(*, project: Project, actor: User, user: User) -> Membership:
+    """Let a paused person go on; their answers to gold items count anew from now on.
+
+    Raises ConflictError where they are not paused.
+    """
+    membership = Membership.objects.filter(project=project, user=user).first()
+    now = timezone.now()
+    paused = Membership.objects.filter(project=project, user=user, paused_at__isnull=False)
+    if membership is None or not paused.update(paused_at=None, checked_since=now):
+        raise ConflictError(_("This person is not paused."))
+    audit.record(
+        project=project, actor=actor, action="member.resumed", target=f"user:{user.username}", data={}
+    )
+    membership.refresh_from_db()
+    return membership

@@ -1,0 +1,72 @@
+"""The page on which annotators practise: an item, then its known answer and why."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+
+from annotation.common.access import ProjectRequest, needs
+from annotation.common.converters import whole_number
+from annotation.errors import ConflictError, InputError
+from annotation.labelling.label_queries import in_words
+from annotation.labelling.page import MANY_CHOICES, columns_class, value_of
+from annotation.labelling.practice import answer_practice, own_practice_answer, practice_state
+from annotation.labelling.queue import LeasedItem
+from annotation.models import HeldOutItem, WorkItem
+from annotation.task_types import TASK_TYPES
+
+
+@needs("label", "GET", "POST")
+def practice(request: ProjectRequest) -> HttpResponseBase:
+    """The next practice item; with ?answered what somebody answered to the one before it."""
+    access, user = request.access, request.user
+    if request.method == "POST":
+        number = whole_number(request.POST.get("practice", ""))
+        try:
+            if problem := TASK_TYPES[access.project.task_type].form_problem(request.POST):
+                raise InputError(problem, where="value")
+            answer = answer_practice(
+                project=access.project, user=user, held_out_id=number, value=value_of(request)
+            )
+        except (ConflictError, InputError) as error:
+            messages.error(request, str(error))
+            return _shown(request, typed=value_of(request) if isinstance(error, InputError) else None)
+        return redirect(f"{request.path}?answered={answer.pk}")
+    return _shown(request)
+
+
+def _shown(request: ProjectRequest, *, typed: Any = None) -> HttpResponseBase:
+    project = request.access.project
+    state = practice_state(project, request.user)
+    choices = list(project.choices.all())
+    kind = TASK_TYPES[project.task_type]
+    context: dict[str, Any] = {
+        "state": state,
+        "place": state.done + 1,
+        "task_type": kind,
+        "question": project.question or kind.question,
+        "choices": choices,
+        "many_choices": len(choices) > MANY_CHOICES,
+        "choice_columns": columns_class([choice.name for choice in choices]),
+        "given": typed,
+        "task": _as_task(state.next) if state.next else None,
+    }
+    if request.GET.get("answered"):
+        answer = own_practice_answer(project, request.user, whole_number(request.GET["answered"]))
+        if answer is None:
+            raise Http404("no such answer of this person")
+        names = {choice.key: choice.name for choice in choices}
+        context |= {
+            "answer": answer,
+            "said": in_words(answer.value, names) or _("none of them"),
+            "known": in_words(answer.held_out.answer, names) or _("none of them"),
+        }
+    return render(request, "annotation/labelling/practice.html", context)
+
+
+def _as_task(held: HeldOutItem) -> LeasedItem:
+    """As the controls expect it."""
+    return LeasedItem(work_item=WorkItem(item=held.item), item=held.item, token="", expires_at=None)
