@@ -27,6 +27,7 @@ from routing.runs.measure import run_measurement
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.route import route_run
 from routing.runs.start import prepare_run
+from routing.sample.make import KIND as SAMPLE, fill_sample
 from routing.sources.backends import backends_that
 from routing.sources.sent_answers import KIND as PREDICTIONS, take_answers
 from routing.sources.trials import KIND as TRY, try_source
@@ -62,6 +63,7 @@ def register() -> None:
     measuring: dict[str, Any] = {"queue": queue_of_measurement, "can_pause": True}
     jobs.register("prepare_run", prepare_run, title=gettext_noop("Predicting and drawing"), **models)
     jobs.register(MEASURE, run_measurement, title=gettext_noop("Measuring the models"), **measuring)
+    jobs.register(SAMPLE, fill_sample, title=gettext_noop("Making the sample"))
     jobs.register("ask_expert", bring_to_expert, title=gettext_noop("Asking the expert"))
     jobs.register("analyse_run", analyse_run, title=gettext_noop("The analysis"), **models)
     jobs.register("route_run", route_run, title=gettext_noop("The routing"), **models)

@@ -15,9 +15,11 @@ from routing.runs import (
     plan_views as plan,
     views as runs,
 )
+from routing.sample import views as samples
 from routing.sources import health_views as health, prompts_views as prompts, views as sources
 
 urlpatterns = [
+    path("projects/new/sample/", samples.project_sample, name="project_sample"),
     path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/items/", items.items, name="items"),
     path("projects/<slug:slug>/items/change/", items.items_change, name="items_change"),

@@ -14,21 +14,9 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC
 
 from routing.demo.scene import content_key, write_whole
-
-KEPT_FROM_POOL = 300
-FAST_TRAINING_IMAGES = 60
-# So few that neither model alone keeps the demonstration's epsilon.
-SLOW_TRAINING_IMAGES = 150
-WHITE = 255
-INK = 15  # grey levels per pixel unit: 16 units of ink leave 255 - 240 = 15, nearly black
-CLASSES = [str(digit) for digit in range(10)]
+from routing.sample.digits import CLASSES, FAST_TRAINING_IMAGES, SLOW_TRAINING_IMAGES, WHITE, png, trained
 
 
 @dataclass(frozen=True)
@@ -71,22 +59,12 @@ def make_pool(folder: Path, *, seed: int) -> DigitsPool:
 
     The truth goes to a file of its own, for the simulated people and the summary alone.
     """
-    digits = load_digits()
-    images: NDArray[np.float64] = digits.images
-    truth: NDArray[np.int64] = digits.target
-    order = np.random.default_rng(seed).permutation(len(truth))
-    training, pool = order[:KEPT_FROM_POOL], np.sort(order[KEPT_FROM_POOL:])
-    # Features as the backend will compute them from the PNG files: grey level / 255, 0 is black.
-    features = (WHITE - INK * images).reshape(len(truth), -1) / WHITE
-    small, large = training[:FAST_TRAINING_IMAGES], training[:SLOW_TRAINING_IMAGES]
-    fast = LogisticRegression(max_iter=1000).fit(features[small], truth[small])
-    machine = SVC(C=10.0, gamma="scale", random_state=seed)
-    slow = CalibratedClassifierCV(machine, ensemble=False).fit(features[large], truth[large])
+    images, truth, features, pool, fast, slow = trained(seed)
     for name, estimator in (("digits-fast", fast), ("digits-slow", slow)):
         _write_model(folder / "models" / f"{name}.joblib", estimator)
     archive, truth_file = folder / "pool.zip", folder / "truth.json"
     _write_archive(archive, images[pool], pool)
-    hashes = [content_key(_png(image)) for image in images[pool]]
+    hashes = [content_key(png(image)) for image in images[pool]]
     write_whole(
         truth_file, json.dumps(dict(zip(hashes, truth[pool].astype(str).tolist(), strict=True))).encode()
     )
@@ -130,11 +108,5 @@ def _write_archive(path: Path, images: NDArray[np.float64], numbers: NDArray[np.
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for image, number in zip(images, numbers, strict=True):
-            archive.writestr(zipfile.ZipInfo(f"digit-{number:04d}.png"), _png(image))
+            archive.writestr(zipfile.ZipInfo(f"digit-{number:04d}.png"), png(image))
     write_whole(path, buffer.getvalue())
-
-
-def _png(image: NDArray[np.float64]) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray((WHITE - INK * image).astype(np.uint8), mode="L").save(buffer, "PNG")
-    return buffer.getvalue()

@@ -20,12 +20,12 @@ from routing.core.certify import certify
 from routing.core.route import route
 from routing.core.rules import fixed_sequence
 from routing.demo import handwriting
-from routing.demo.digits import CLASSES, WHITE
 from routing.demo.scene import Pool, content_key, write_whole
 from routing.models import Run
 from routing.runs.chain_inputs import ChainInputs
 from routing.runs.expert.rows import annotated_rows
 from routing.runs.plan import plan_of
+from routing.sample.digits import CLASSES, WHITE
 
 ERROR, COPIED, SEED = 0.06, 0.4, 6
 EXPERT = "expert1"

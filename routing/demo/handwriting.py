@@ -6,8 +6,9 @@ from pathlib import Path
 from annotation.imports.columns import ColumnMapping as Columns
 from annotation.projects.choices import ChoiceSpec
 from routing.demo import digits
-from routing.demo.digits import CLASSES, DigitsPool
+from routing.demo.digits import DigitsPool
 from routing.demo.scene import Model, Pool, Scene
+from routing.sample.digits import CLASSES
 
 SEED = 0
 HUMAN_COST = Decimal(100)

@@ -18,6 +18,7 @@ from routing.runs.budget import stopped_at_budget
 from routing.runs.commitments import waits_for_value
 from routing.runs.expert.final import ANALYSE, DRAW, final_state
 from routing.runs.usable_answers import stopped_at_unusable
+from routing.sample.make import KIND as SAMPLE
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         if not facts.access.allows("jobs.edit"):
             return NextStep(text), "project.view"
         return NextStep(text, _("Try now"), "job_try_now", {**here, "job_id": late.pk}, "post"), "jobs.edit"
+    if SAMPLE in facts.jobs:
+        return NextStep(
+            _("The images and the models' answers are being made; it takes some seconds.")
+        ), "project.view"
     if "import" in facts.jobs and facts.sources:
         return NextStep(_("Your data is being imported.")), "project.view"
     if "import" in facts.jobs:
@@ -254,6 +259,7 @@ def _while_calibrating(
 
 _RETRIED = (
     "import",
+    SAMPLE,
     "prepare_run",
     "ask_expert",
     "analyse_run",

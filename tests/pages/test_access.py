@@ -284,6 +284,7 @@ API: dict[str, dict[str, set[str]]] = {
 SIGNED_IN: dict[str, set[str]] = {
     "project_list": {"GET"},
     "project_new": {"GET", "POST"},
+    "project_sample": {"POST"},
     "logout": {"POST"},
     "account": {"GET", "POST"},
     "mail_ask": {"POST"},
