@@ -50,6 +50,7 @@ urlpatterns = [
     path("projects/<slug:slug>/import/<row:file_id>/", imports.import_mapping, name="import_mapping"),
     path("projects/<slug:slug>/jobs/<row:job_id>/undo/", imports.import_undo, name="import_undo"),
     path("projects/<slug:slug>/images/<str:sha256>/", images.image, name="image"),
+    path("images/<str:name>/", images.linked_image, name="image_link"),
     path("projects/<slug:slug>/annotate/", annotate.annotate, name="annotate"),
     path("projects/<slug:slug>/annotate/mine/", own_labels.own_labels_page, name="annotate_mine"),
     path("projects/<slug:slug>/annotate/practice/", practice.practice, name="practice"),

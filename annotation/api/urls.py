@@ -42,6 +42,7 @@ urlpatterns = [
     path(f"{P}items/", items.ItemList.as_view(), name="api_items"),
     path(f"{P}items.ndjson", items.ItemLines.as_view(), name="api_item_lines"),
     path(f"{P}images/<str:sha256>/", images.ItemImage.as_view(), name="api_image"),
+    path(f"{P}images/<str:sha256>/link/", images.ItemImageLink.as_view(), name="api_image_link"),
     path(f"{P}labels/", items.LabelList.as_view(), name="api_labels"),
     path(f"{P}labels.ndjson", items.LabelLines.as_view(), name="api_label_lines"),
     path(f"{P}jobs/", jobs.JobList.as_view(), name="api_jobs"),

@@ -1,17 +1,26 @@
 """Images of items, handed out as images and as nothing else."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
+from rest_framework.response import Response
 
-from annotation.common.access import ProjectRequest, needs
+from annotation.common.access import ProjectRequest, needs, public
 from annotation.common.api.base import ProjectView
 from annotation.common.api.streams import AnyType
 from annotation.common.downloads import download
 from annotation.errors import HypacError
+from annotation.items.image_links import LONGEST, USUAL, image_of, signed_name
 from annotation.models import Item, Project, StoredFile
 
 # What the importer accepts; whatever else a file may claim to be is not sent as that.
@@ -26,10 +35,8 @@ def image(request: ProjectRequest, sha256: str) -> HttpResponseBase:
         return HttpResponse(f"{error.message}\n", status=status_of(error), content_type="text/plain")
 
 
-def image_answer(request: HttpRequest, project: Project, sha256: str) -> HttpResponseBase:
-    """The bytes, or a range of them. They never change under their hash, so whoever asked may keep them;
-    shared caches may not. Raises Http404 where no item shows it, and what `open_file` raises.
-    """
+def stored_image(project: Project, sha256: str) -> StoredFile:
+    """Raises Http404 where no item shows it."""
     stored = StoredFile.objects.filter(project=project, sha256=sha256).first()
     if (
         stored is None
@@ -37,6 +44,14 @@ def image_answer(request: HttpRequest, project: Project, sha256: str) -> HttpRes
         or not Item.objects.filter(image=stored).exists()
     ):
         raise Http404("no such image in this project")
+    return stored
+
+
+def image_answer(request: HttpRequest, project: Project, sha256: str) -> HttpResponseBase:
+    """The bytes, or a range of them. They never change under their hash, so whoever asked may keep them;
+    shared caches may not. Raises Http404 where no item shows it, and what `open_file` raises.
+    """
+    stored = stored_image(project, sha256)
     name = f"{stored.sha256[:16]}.{stored.media_type.removeprefix('image/')}"
     response = download(request, stored, name=name, media_type=stored.media_type)
     for header, value in {
@@ -46,6 +61,24 @@ def image_answer(request: HttpRequest, project: Project, sha256: str) -> HttpRes
         "Cross-Origin-Resource-Policy": "same-origin",
     }.items():
         response.headers[header] = value
+    return response
+
+
+@public("GET")
+def linked_image(request: HttpRequest, name: str) -> HttpResponseBase:
+    """The image of a signed address, for whoever has it. Only pages of other sites need such a one, so that
+    they may show it; nobody keeps it for longer than it holds.
+    """
+    if (found := image_of(name)) is None:
+        words = _("This address holds no longer, or is none of ours.")
+        return HttpResponse(f"{words}\n", status=404, content_type="text/plain")
+    project_id, sha256, left = found
+    try:
+        response = image_answer(request, get_object_or_404(Project, pk=project_id), sha256)
+    except HypacError as error:
+        return HttpResponse(f"{error.message}\n", status=status_of(error), content_type="text/plain")
+    response.headers["Cache-Control"] = f"private, max-age={left}"
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
 
 
@@ -82,3 +115,29 @@ class ItemImage(ProjectView):
             return image_answer(request._request, self.access.project, sha256)
         except HypacError as error:
             raise NotReadable(error) from error
+
+
+class LinkFields(serializers.Serializer[Any]):
+    seconds = serializers.IntegerField(
+        required=False, default=USUAL, min_value=1, max_value=LONGEST, help_text="How long it holds."
+    )
+
+
+class LinkBody(serializers.Serializer[Any]):
+    url = serializers.CharField(help_text="Whoever has it reads the image, without a token.")
+    expires_at = serializers.DateTimeField()
+
+
+class ItemImageLink(ProjectView):
+    """For every role that reads the image itself."""
+
+    actions = {"POST": "project.view"}
+
+    @extend_schema(request=LinkFields, responses={201: LinkBody})
+    def post(self, request: Request, slug: str, sha256: str) -> Response:
+        """A signed address of the image, which needs no token and holds for a short time."""
+        seconds = self.parsed(LinkFields)["seconds"]
+        stored_image(self.access.project, sha256)
+        name, until = signed_name(project_id=self.access.project.pk, sha256=sha256, seconds=seconds)
+        url = request.build_absolute_uri(reverse("image_link", args=[name]))
+        return Response({"url": url, "expires_at": datetime.fromtimestamp(until, UTC)}, status=201)

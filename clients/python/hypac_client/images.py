@@ -16,13 +16,18 @@ def image_of(transport: Transport, project: str, item: Mapping[str, Any]) -> byt
 
     Of the address that the item has, that alone counts: the token goes to no other place.
     """
-    if not item.get("image"):
-        raise HypacError(f"item {item.get('id')} has no image")
-    sha256 = str(item["image"]).rstrip("/").rpartition("/")[2]
-    content = transport.content(f"{project}images/{quote(sha256, safe='')}/")
+    sha256 = name_of(item)
+    content = transport.content(f"{project}images/{sha256}/")
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ChecksumError(f"the image of item {item.get('id')} did not arrive as it was imported")
     return content
+
+
+def name_of(item: Mapping[str, Any]) -> str:
+    """The SHA-256 of its image, as it stands in an address."""
+    if not item.get("image"):
+        raise HypacError(f"item {item.get('id')} has no image")
+    return quote(str(item["image"]).rstrip("/").rpartition("/")[2], safe="")
 
 
 def save(content: bytes, path: str | PathLike[str]) -> Path:

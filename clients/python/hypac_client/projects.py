@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hypac_client.deliveries import Delivery
-from hypac_client.images import image_of, save
+from hypac_client.images import image_of, name_of, save
 from hypac_client.jobs import Job
 from hypac_client.queue import DEFAULT_LEASE, Queue
 from hypac_client.records import BYTES, NDJSON, Records, spooled
@@ -100,6 +100,10 @@ class Project(Resource):
     def image(self, item: Mapping[str, Any]) -> bytes:
         """The image of an item that `items` gave, as it was imported. Its SHA-256 is checked."""
         return image_of(self._transport, self._path, item)
+
+    def image_link(self, item: Mapping[str, Any], *, seconds: int = 600) -> str:
+        """An address of the image that needs no token, for a page that shows it; it holds for so long."""
+        return str(self._post(f"images/{name_of(item)}/link/", {"seconds": seconds})["url"])
 
     def save_image(self, item: Mapping[str, Any], path: str | PathLike[str]) -> Path:
         return save(self.image(item), path)

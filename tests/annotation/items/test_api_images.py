@@ -4,11 +4,13 @@ import io
 from typing import Any
 
 import pytest
+from django.core import signing
 from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
 from annotation.common.files import store_file
+from annotation.items import image_links
 from annotation.labelling import queue
 from annotation.models import Item, Project, User
 from annotation.people.tokens import make_token
@@ -110,3 +112,39 @@ def test_a_lost_image_is_told_as_gone(project, item) -> None:
     path = image_path(client, project)
     default_storage.delete(item.image.storage_name)
     assert "no longer in the storage" in problem(client.get(path), 410)["detail"]
+
+
+def linked(client: Client, path: str, **fields: Any) -> Any:
+    return client.post(f"{path}link/", fields, content_type="application/json")
+
+
+def test_a_signed_address_shows_one_image_for_a_while_without_a_token(project, item, monkeypatch) -> None:
+    client = program(add_member(project, "annotator"))
+    path = image_path(program(project.created_by), project)
+    made = linked(client, path, seconds=60)
+    assert made.status_code == 201
+    url = made.json()["url"]
+    answer = Client().get(url)
+    assert b"".join(answer.streaming_content) == make_image(0)
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert int(answer.headers["Cache-Control"].removeprefix("private, max-age=")) <= 60
+    assert answer.headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
+    name = url.rstrip("/").rpartition("/")[2]
+    other = signing.dumps([project.pk, Item.objects.last().image.sha256, 10**10], salt="another")
+    payload = other.partition(":")[0]
+    for wrong in (f"{payload}{name[name.index(':') :]}", name[:-1], other, "x"):
+        assert Client().get(reverse("image_link", args=[wrong])).status_code == 404
+    now = image_links.time.time()
+    monkeypatch.setattr(image_links.time, "time", lambda: now + 61)
+    assert Client().get(url).status_code == 404
+
+
+def test_no_signed_address_where_the_image_is_none_of_the_project_or_the_time_out_of_bounds(
+    project, item
+) -> None:
+    path = image_path(program(project.created_by), project)
+    client = program(project.created_by)
+    for seconds in (0, -1, 24 * 3600 + 1, 10**30, "x"):
+        assert problem(linked(client, path, seconds=seconds), 400)["field"] == "seconds"
+    problem(linked(program(make_project().created_by), path), 404)
+    problem(linked(client, path.replace(item.image.sha256, "0" * 64)), 404)
