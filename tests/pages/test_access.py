@@ -564,7 +564,7 @@ def test_pages_without_a_project() -> None:
                 name,
                 {
                     **{"uidb64": "MQ", "token": "no-such-token", "path": "nowhere/", "token_id": 1},
-                    **{"slug": "no-such", "number": 1, "source_id": 1, "invitation_id": 1},
+                    **{"slug": "no-such", "number": 1, "source_id": 1, "invitation_id": 1, "name": "none"},
                 },
             )
             anonymous = nobody.generic(method, path).status_code
