@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from playwright.sync_api import Page
 from pytest_django.live_server_helper import LiveServer
 
@@ -22,6 +23,7 @@ from annotation.people.invitations import create_invitation
 from annotation.people.password_links import reset_link
 from annotation.permissions import access_to
 from routing.by_people.start import Wanted, start_people_run
+from routing.held_out.manage import change_settings, hold_out, set_answer
 from routing.label_set.replace import replace_label
 from routing.rounds.start import add_note, close_round, start_round
 from routing.runs.certify import analyse
@@ -272,6 +274,31 @@ def test_a_closed_round_and_a_label_that_was_split(looker: Looker) -> None:
         looker.look(*of(project, name), f"{name}, after a split")
     looker.judge()
     assert len(looker.seen) == 5
+
+
+def test_practice_and_gold_items(looker: Looker) -> None:
+    project = make_project(choices=["cat", "dog"], guidelines="A cat purrs.")
+    make_items(project, 8)
+    access = access_to(project.created_by, project.slug)
+    assert access is not None
+    for purpose in ("gold", "practice"):
+        held = hold_out(access=access, purpose=purpose, size=1)[0]
+        set_answer(access=access, held=held, answer="cat", explanation="It purrs.")
+    change_settings(access=access, practice_first=True)
+    person = add_member(project)
+    project.memberships.filter(user=person).update(paused_at=timezone.now())
+    looker.be(project.created_by)
+    looker.look(*of(project, "held_out"), "what is held out")
+    looker.be(person)
+    looker.look(*of(project, "practice"), "a practice item")
+    looker.page.keyboard.press("2")
+    looker.page.get_by_text("It purrs.").wait_for()
+    looker.look_here("what was expected")
+    looker.page.keyboard.press("Enter")
+    looker.page.get_by_text("You are paused").wait_for()
+    looker.look_here("paused")
+    looker.judge()
+    assert len(looker.seen) == 4
 
 
 def test_each_kind_of_answer(looker: Looker) -> None:
