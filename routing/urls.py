@@ -19,6 +19,7 @@ from routing.sample import views as samples
 from routing.sources import health_views as health, prompts_views as prompts, views as sources
 
 urlpatterns = [
+    path("glossary/", runs.glossary, name="glossary"),
     path("projects/new/sample/", samples.project_sample, name="project_sample"),
     path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/items/", items.items, name="items"),

@@ -5,13 +5,13 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from annotation.common import limits
-from annotation.common.access import ProjectRequest, needs, refusals_as_messages
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages, signed_in
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Job, User
@@ -51,6 +51,12 @@ def runs(request: ProjectRequest) -> HttpResponseBase:
         "open_run": found.filter(state__in=UNDER_WAY).first(),
     }
     return render(request, "routing/runs/runs.html", context)
+
+
+@signed_in("GET")
+def glossary(request: HttpRequest) -> HttpResponseBase:
+    """The words of statistics, each in a sentence."""
+    return render(request, "routing/glossary.html")
 
 
 @needs("runs.view", "GET")

@@ -286,6 +286,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "project_list": {"GET"},
     "project_new": {"GET", "POST"},
     "project_sample": {"POST"},
+    "glossary": {"GET"},
     "logout": {"POST"},
     "account": {"GET", "POST"},
     "mail_ask": {"POST"},
