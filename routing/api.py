@@ -9,6 +9,7 @@ from routing.held_out import api as held_out
 from routing.items import api as items
 from routing.label_set import api as label_set
 from routing.overview import api as overview
+from routing.progress import api as progress
 from routing.rounds import api as rounds
 from routing.runs import (
     api as runs,
@@ -25,6 +26,7 @@ from routing.sources import (
 
 urlpatterns = [
     *overview.urlpatterns,
+    *progress.urlpatterns,
     *sources.urlpatterns,
     *prompts.urlpatterns,
     *health.urlpatterns,

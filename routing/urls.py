@@ -8,6 +8,7 @@ from routing.held_out import views as held_out
 from routing.items import views as items
 from routing.label_set import views as label_set
 from routing.overview import views as overview
+from routing.progress import views as progress
 from routing.rounds import views as rounds
 from routing.runs import (
     commitment_views as commitments,
@@ -22,6 +23,7 @@ urlpatterns = [
     path("glossary/", runs.glossary, name="glossary"),
     path("projects/new/sample/", samples.project_sample, name="project_sample"),
     path("projects/<slug:slug>/", overview.overview, name="overview"),
+    path("projects/<slug:slug>/progress/", progress.progress, name="progress"),
     path("projects/<slug:slug>/items/", items.items, name="items"),
     path("projects/<slug:slug>/items/change/", items.items_change, name="items_change"),
     path("projects/<slug:slug>/items/changes/<row:job_id>/", items.items_changed, name="items_changed"),

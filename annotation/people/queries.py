@@ -90,12 +90,14 @@ class Day:
     share: float
 
 
-def labels_per_day(project: Project, user: User, *, days: int = SHOWN_DAYS) -> list[Day]:
-    """The last `days` days in the current time zone that have labels, newest first."""
+def labels_per_day(project: Project, user: User | None = None, *, days: int = SHOWN_DAYS) -> list[Day]:
+    """The last `days` days in the current time zone that have labels of this person, or of anybody, newest
+    first.
+    """
     since = midnight() - timedelta(days=days - 1)
     counts = (
         labels_of(project, imported=False)
-        .filter(annotator=user, version=1, created_at__gte=since)
+        .filter(version=1, created_at__gte=since, **({"annotator": user} if user else {}))
         .order_by()
         .values(day=TruncDate("created_at"))
         .annotate(labels=Count("pk"))

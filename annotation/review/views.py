@@ -63,6 +63,9 @@ def review(request: ProjectRequest) -> HttpResponseBase:
             return _gone(request, whole_number(wanted))
         return _show(request, dispute, taken=_taken(request, dispute))
     after = request.GET.get("after")
+    # The navigation counts both: it leads to what waits.
+    if request.GET.get("waiting") and not (counts := tab_counts(request))["left"] and counts["flags"]:
+        return redirect("review_flags", project.slug)
     return _show(request, selectors.next_dispute(project, user, after=whole_number(after) if after else None))
 
 

@@ -36,6 +36,7 @@ REVIEWERS = {"owner", "manager", "reviewer"}
 # name of the address: ({method: roles that may}, other parts of the address)
 PAGES: dict[str, dict[str, set[str]]] = {
     "overview": {"GET": EVERYBODY},
+    "progress": {"GET": NOT_ANNOTATORS},
     "project_manage": {"GET": LEADERS},
     "project_archive": {"POST": LEADERS},
     "project_unarchive": {"POST": LEADERS},
@@ -200,6 +201,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_job_pause": {"POST": LEADERS},
     "api_job_resume": {"POST": LEADERS},
     "api_overview": {"GET": NOT_ANNOTATORS},
+    "api_progress": {"GET": NOT_ANNOTATORS},
     "api_sources": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_source": {"GET": LEADERS, "PUT": LEADERS, "DELETE": LEADERS},
     "api_prices": {"GET": LEADERS, "POST": LEADERS},
