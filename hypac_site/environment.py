@@ -160,6 +160,14 @@ def group_roles(name: str, roles: tuple[str, ...]) -> dict[str, dict[str, str]]:
     return found
 
 
+def contact(name: str) -> str:
+    """Where something is reported: an address of mail or of a page; "" for none."""
+    found = text(name)
+    if found and not (re.fullmatch(r"mailto:[^\s@]+@[^\s@]+", found) or re.fullmatch(r"https://\S+", found)):
+        raise ImproperlyConfigured(f"{name}={found!r}: write mailto:security@example.org, or https://...")
+    return found
+
+
 def bearer_token(name: str) -> str:
     """A token that programs show; "" for none. Nobody shall guess it."""
     token = text(name)

@@ -417,6 +417,8 @@ USE_TZ = True
 # --- What can be watched ------------------------------------------------------------------------------------
 
 # Whoever asks for /metrics has to show it; there is no such page while it is empty.
+# Named by /.well-known/security.txt.
+HYPAC_SECURITY_CONTACT = environment.contact("HYPAC_SECURITY_CONTACT")
 HYPAC_METRICS_TOKEN = environment.bearer_token("HYPAC_METRICS_TOKEN")
 HYPAC_LOG_FORMAT = environment.one_of("HYPAC_LOG_FORMAT", ("text", "json"))
 # One line for each request.

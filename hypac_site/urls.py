@@ -6,6 +6,7 @@ from django.urls import include, path
 from annotation.api.root import NothingHere
 from hypac_site.metrics.views import metrics
 from hypac_site.readiness import ready
+from hypac_site.security_txt import security_txt
 
 handler400 = "hypac_site.errors.bad_request"
 handler403 = "hypac_site.errors.permission_denied"
@@ -22,6 +23,7 @@ urlpatterns = [
     path("label-studio/<anything:path>", NothingHere.as_view(), name="api_label_studio_nothing_here"),
     path("readyz", ready, name="ready"),
     path("metrics", metrics, name="metrics"),
+    path(".well-known/security.txt", security_txt, name="security_txt"),
     path("", include("annotation.urls")),
     path("", include("routing.urls")),
 ]

@@ -322,6 +322,7 @@ PUBLIC: dict[str, set[str]] = {
     "health": {"GET"},
     "ready": {"GET"},
     "metrics": {"GET"},
+    "security_txt": {"GET"},
     "api_schema": {"GET"},
     "api_docs": {"GET"},
     "api_nothing_here": set(METHODS),
