@@ -106,6 +106,7 @@ urlpatterns = [
     ),
     path("projects/<slug:slug>/runs/<row:number>/route/", runs.run_route, name="run_route"),
     path("projects/<slug:slug>/runs/<row:number>/take-in/", runs.run_take_in, name="run_take_in"),
+    path("projects/<slug:slug>/runs/<row:number>/order/", runs.run_order, name="run_order"),
     path("projects/<slug:slug>/runs/<row:number>/cancel/", runs.run_cancel, name="run_cancel"),
     path("projects/<slug:slug>/runs/<row:number>/budget/", runs.run_budget, name="run_budget"),
     path(

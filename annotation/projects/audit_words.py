@@ -80,6 +80,7 @@ ACTIONS: dict[str, str] = {
     "run.took_in": gettext_noop("Later items were taken in"),
     "run.unusable_accepted": gettext_noop("Unusable answers of a run were accepted"),
     "run.work_handed_over": gettext_noop("Work of a run was handed to somebody else"),
+    "run.work_ordered": gettext_noop("The order of a run's work was changed"),
     "source.added": gettext_noop("A source was added"),
     "source.changed": gettext_noop("A source was changed"),
     "source.deleted": gettext_noop("A source was deleted"),

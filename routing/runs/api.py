@@ -41,6 +41,7 @@ from routing.runs.spending import model_money
 from routing.runs.start import start_run
 from routing.runs.two_people import FIGURE
 from routing.runs.usable_answers import accept_unusable
+from routing.runs.work_order import set_work_order
 
 
 class RunPages(KeysetPages):
@@ -209,6 +210,25 @@ class RunTakeIn(RunView):
         return accepted(take_in(run=self.find_run(number), user=cast(User, request.user)))
 
 
+class WorkOrderFields(serializers.Serializer[Any]):
+    order = serializers.CharField(max_length=20, help_text="random, uncertain, class or name.")
+
+
+class WorkOrderBody(serializers.Serializer[Any]):
+    items = serializers.IntegerField(help_text="Requests for a label that have another place now.")
+
+
+class RunOrder(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=WorkOrderFields, responses=WorkOrderBody)
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Give people what was routed to them in another order."""
+        order = self.parsed(WorkOrderFields)["order"]
+        user = cast(User, request.user)
+        return Response({"items": set_work_order(run=self.find_run(number), user=user, order=order)})
+
+
 class RunCancel(RunView):
     actions = {"POST": "runs.edit"}
 
@@ -351,6 +371,7 @@ urlpatterns = [
     path(_ONE, RunDetail.as_view(), name="api_run"),
     path(f"{_ONE}analyse/", RunAnalyse.as_view(), name="api_run_analyse"),
     path(f"{_ONE}route/", RunRoute.as_view(), name="api_run_route"),
+    path(f"{_ONE}order/", RunOrder.as_view(), name="api_run_order"),
     path(f"{_ONE}take-in/", RunTakeIn.as_view(), name="api_run_take_in"),
     path(f"{_ONE}cancel/", RunCancel.as_view(), name="api_run_cancel"),
     path(f"{_ONE}accept-unusable/", RunAcceptUnusable.as_view(), name="api_run_accept_unusable"),

@@ -1,6 +1,7 @@
 """The pages of a run: how far it is, after the analysis what is certified, and the certificate to print."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -37,6 +38,7 @@ from routing.runs.seal import seal_of
 from routing.runs.spending import model_money
 from routing.runs.threshold_figure import region_figure
 from routing.runs.usable_answers import accept_unusable, stopped_at_unusable
+from routing.runs.work_order import set_work_order, work_order
 
 # Of a run with models, and of one by people.
 PAGE = ("routing/runs/run.html", "routing/by_people/run.html")
@@ -81,6 +83,7 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
     context: dict[str, Any] = shown | {
         "certificate": report.certificate,
         "tab": "result",
+        "order": work_order(found),
         "can_be_cancelled": found.state in CANCELLABLE,
         "drawn": found.state != Run.State.PREPARING or Draw.objects.filter(run=found).exists(),
         "budget_form": form
@@ -168,6 +171,12 @@ def run_route(request: ProjectRequest, number: int) -> HttpResponseBase:
 @needs("runs.edit", "POST")
 def run_take_in(request: ProjectRequest, number: int) -> HttpResponseBase:
     return _act(request, number, take_in, _("The new items are being taken in."))
+
+
+@needs("runs.edit", "POST")
+def run_order(request: ProjectRequest, number: int) -> HttpResponseBase:
+    order = partial(set_work_order, order=request.POST.get("order", ""))
+    return _act(request, number, order, _("Open items are given out in the new order."))
 
 
 @needs("runs.edit", "POST")
