@@ -5,10 +5,14 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.errors import ConflictError, InputError
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import AuditEvent, WorkItem
+from annotation.permissions import access_to
+from routing.by_people.start import Wanted, start_people_run
 from routing.models import PoolItem, Prediction, Run
 from routing.runs.work_order import Order, set_work_order, work_order
+from testbed.factories import make_items, make_project
 from testbed.worlds import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -81,3 +85,22 @@ def test_a_calibration_and_audited_work_stay_by_chance() -> None:
     assert work_order(open_run) is None
     with pytest.raises(ConflictError, match="no routed items"):
         set_work_order(run=open_run, user=other.manager, order="random")
+
+
+def test_without_a_model_the_order_is_by_chance_or_by_name() -> None:
+    project = make_project()
+    make_items(project, 6)
+    access = access_to(project.created_by, project.slug)
+    run = start_people_run(access=access, wanted=Wanted({}))
+    for job in project.jobs.exclude(state="done"):
+        jobs.run(job.pk)
+    run.refresh_from_db()
+    assert work_order(run).choices == [Order.RANDOM, Order.NAME]
+    client = Client()
+    client.force_login(project.created_by)
+    client.post(reverse("run_order", args=[project.slug, run.number]), {"order": "name"})
+    names = [row.item.external_id for row in in_order(run)]
+    assert names == sorted(names)
+    page = client.get(reverse("run", args=[project.slug, run.number])).content.decode()
+    assert '<option value="name" selected>' in page
+    assert "uncertain" not in page
