@@ -6,6 +6,7 @@ Errors are `application/problem+json` (annotation.common.api.problems).
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
@@ -46,6 +47,8 @@ class ApiView(APIView):
     # Methods whose answer holds a secret: it is not kept for an Idempotency-Key.
     answers_secret: ClassVar[frozenset[str]] = frozenset()
     _keyed: Keyed | None = None
+    # Filled in once the request was counted.
+    rate_headers: Mapping[str, str] = MappingProxyType({})
 
     @property
     def token(self) -> ApiToken | None:
@@ -92,6 +95,12 @@ class ApiView(APIView):
             raise
         if self._keyed:
             self._keyed.settle(response, secret=str(self.request.method) in self.answers_secret)
+        return response
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        for name, value in self.rate_headers.items():
+            response.headers[name] = value
         return response
 
     def handle_exception(self, exc: Exception) -> Any:

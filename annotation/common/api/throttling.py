@@ -2,6 +2,7 @@
 neighbours say how often; the shared cache counts.
 """
 
+from math import ceil
 from typing import Any
 
 from django.conf import settings
@@ -38,9 +39,24 @@ class ApiLimit(_Limit):
     """Labelling has a limit of its own: whoever labels quickly asks often."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
+        scope, who = "anonymous", network_of(request)
         if request.user and request.user.is_authenticated:
-            return self.hits(getattr(view, "limit", "user"), request.user.pk)
-        return self.hits("anonymous", network_of(request))
+            scope, who = getattr(view, "limit", "user"), str(request.user.pk)
+        allowed = self.hits(scope, who)
+        view.rate_headers = self.headers(scope)
+        return allowed
+
+    def headers(self, scope: str) -> dict[str, str]:
+        """What is left of a limit, and when it is whole again (draft-ietf-httpapi-ratelimit-headers-10)."""
+        if not settings.HYPAC_API_RATES[scope]:
+            return {}
+        left = self.num_requests - len(self.history)
+        oldest = self.history[-1] if self.history else self.now
+        whole = ceil(max(0.0, oldest + self.duration - self.now))
+        return {
+            "RateLimit-Policy": f'"{scope}";q={self.num_requests};w={self.duration}',
+            "RateLimit": f'"{scope}";r={max(0, left)};t={whole}',
+        }
 
 
 class WrongTokens(_Limit):

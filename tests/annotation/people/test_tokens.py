@@ -1,5 +1,6 @@
 """Tokens: whom they let in, how far, and what ends them."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -267,6 +268,19 @@ class TestLimits:
     def test_none_where_it_is_set_empty(self, secret, settings) -> None:
         settings.HYPAC_API_RATES = dict.fromkeys(settings.HYPAC_API_RATES, "")
         assert {status_with(secret) for _ in range(5)} == {200}
+        answer = Client().get(PROJECTS, headers={"Authorization": f"Token {secret}"})
+        assert "RateLimit" not in answer.headers
+
+    def test_each_answer_says_what_is_left(self, secret, settings) -> None:
+        settings.HYPAC_API_RATES = {**settings.HYPAC_API_RATES, "user": "2/min", "anonymous": "5/min"}
+        asked = [Client().get(PROJECTS, headers={"Authorization": f"Token {secret}"}) for _ in range(3)]
+        assert {answer.headers["RateLimit-Policy"] for answer in asked} == {'"user";q=2;w=60'}
+        left = [re.fullmatch(r'"user";r=(\d+);t=(\d+)', answer.headers["RateLimit"]) for answer in asked]
+        assert [int(found[1]) for found in left if found] == [1, 0, 0]
+        assert all(0 < int(found[2]) <= 60 for found in left if found)
+        stranger = Client().get(PROJECTS)
+        assert stranger.status_code == 401
+        assert stranger.headers["RateLimit"].startswith('"anonymous";r=4;')
 
 
 class TestPages:
