@@ -124,7 +124,7 @@ def projects() -> Iterator[Shot]:
     run = complete.complete(m=150)
     deliver(run=run, user=complete.manager)
     complete.do("deliver_run")
-    yield from of(complete, "overview", "deliveries", "items")
+    yield from of(complete, "overview", "progress", "deliveries", "items")
     yield from of(complete, "run", number=run.number)
 
     for title, answers in (("Several labels", SETS), ("Numbers", NUMBERS)):

@@ -206,7 +206,18 @@ def test_every_page_without_a_project(looker: Looker) -> None:
 def test_a_project_with_nothing_in_it(looker: Looker) -> None:
     project = make_project()
     looker.be(project.created_by)
-    pages = ("overview", "annotate", "items", "sources", "plan", "runs", "deliveries", "jobs", "prices")
+    pages = (
+        "overview",
+        "progress",
+        "annotate",
+        "items",
+        "sources",
+        "plan",
+        "runs",
+        "deliveries",
+        "jobs",
+        "prices",
+    )
     for path in of(project, *pages):
         looker.look(path)
     looker.judge()
@@ -218,7 +229,10 @@ def test_a_run_on_its_way(looker: Looker) -> None:
     project, annotator = world.project, world.annotators[0]
 
     def look(state: str) -> None:
-        for user, names in ((world.manager, ("overview", "jobs")), (annotator, ("overview", "annotate"))):
+        for user, names in (
+            (world.manager, ("overview", "progress", "jobs")),
+            (annotator, ("overview", "annotate")),
+        ):
             looker.be(user)
             for path in of(project, *names):
                 looker.look(path, f"{path} {state}")
@@ -241,9 +255,14 @@ def test_a_run_on_its_way(looker: Looker) -> None:
 
 def test_a_complete_run(looker: Looker) -> None:
     world = make_world(60)
-    run = world.complete(m=40)
+    run = world.routed(m=40)
     looker.be(world.manager)
-    for path in [*of(world.project, "overview", "items"), *of(world.project, "run", number=run.number)]:
+    looker.look(*of(world.project, "run", number=run.number), "a run whose rest people label")
+    world.finish()
+    for path in [
+        *of(world.project, "overview", "progress", "items"),
+        *of(world.project, "run", number=run.number),
+    ]:
         looker.look(path)
     looker.judge()
 
