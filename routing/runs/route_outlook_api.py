@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.http import Http404
 from rest_framework import serializers
 
-from annotation.errors import ConflictError
 from routing.common.api_bodies import decimal_number
 from routing.models import Run
 from routing.runs.route_outlook import CHECKED, EXPERT, MODEL, PEOPLE, RouteOutlook, route_outlook
@@ -38,8 +37,8 @@ class RouteOutlookBody(serializers.Serializer[Any]):
 
 
 def outlook_to_show(run: Run) -> RouteOutlook:
-    """Raises ConflictError where the run is not analysed, or routed already."""
+    """Raises Http404 where the run is not analysed, or routed already."""
     outlook = route_outlook(run)
     if outlook is None:
-        raise ConflictError(_("What routing does can be told between the analysis and the routing alone."))
+        raise Http404("it can be told between the analysis and the routing alone")
     return outlook

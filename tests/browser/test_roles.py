@@ -195,7 +195,16 @@ def test_a_reviewer_settles_a_dispute_of_the_calibration_set_and_a_flag(page: Pa
     expect(analyse).to_have_count(0)
 
     enter(page, reviewer, project)
-    assert sections(page) == ["Overview", "Label", "Review", "Items", "Runs", "People", "Activity"]
+    assert sections(page) == [
+        "Overview",
+        "Progress",
+        "Label",
+        "Review",
+        "Items",
+        "Runs",
+        "People",
+        "Activity",
+    ]
     go(page, "Review")
     expect(page.locator("#item-text")).to_have_text(disputed.text)
     for person in world.annotators:
@@ -274,7 +283,8 @@ def test_a_viewer_sees_and_changes_nothing(page: Page, world: World, arguments: 
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method != "GET" else None)
     enter(page, viewer, project)
-    assert sections(page) == ["Overview", "Agreement", "Items", "Runs", "Deliveries", "People", "Activity"]
+    expected = ["Overview", "Progress", "Agreement", "Items", "Runs", "Deliveries", "People", "Activity"]
+    assert sections(page) == expected
     pages = [name for name, table in test_access.PAGES.items() if "viewer" in table.get("GET", ())]
     files = {"image", "run_certificate", "run_draw", "delivery_file", "delivery_zip", "job_problems"}
     files |= {"project_label_config", "run_final_certificate"}

@@ -113,4 +113,4 @@ class TestPages:
         assert [row["items"] for row in found["destinations"]] == [row.items for row in before.rows]
         assert Decimal(found["cost"]) == before.cost
         world._route(run)
-        assert client_of.get(address).status_code == 409
+        assert client_of.get(address).status_code == 404
