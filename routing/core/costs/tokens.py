@@ -14,7 +14,7 @@ PEOPLE_TOKENS = 32_768
 PER_TOKEN = Price(
     "per_token",
     gettext_noop("price of a token"),
-    gettext_noop("1 counts in tokens, as the paper does."),
+    gettext_noop("With 1, costs are counted in tokens."),
     default=Decimal(1),
 )
 
@@ -28,7 +28,7 @@ class Tokens:
     name: str = "tokens"
     title: str = gettext_noop("Generated tokens")
     summary: str = gettext_noop(
-        "Each token that the model generates counts, as in the paper; what it reads is free."
+        "Each token that the model generates counts; what it reads is free."
     )
     prices: tuple[Price, ...] = (PER_TOKEN,)
     needs: tuple[str, ...] = (TOKENS_OUT,)
