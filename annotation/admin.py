@@ -163,6 +163,7 @@ class ProjectAdmin(admin.ModelAdmin):
     readonly_fields = (
         *("name", "slug", "asked", "guidelines", "columns", "currency", "human_cost", "lease_seconds"),
         *("text_format", "overlap", "overlap_share", "consensus"),
+        *("practice_first", "gold_share", "gold_bar", "gold_last"),
         *("created_by", "created_at", "deleting_at"),
     )
     exclude = ("task_type",)
@@ -269,6 +270,24 @@ class SettlementAdmin(Blind):
     batch_path = "batch"
     item_path = "item"
     list_display = ("id", "item", "value", "method", "decided_by", "version", "created_at")
+
+
+@admin.register(models.ReplacedChoice)
+class ReplacedChoiceAdmin(ReadOnly):
+    list_display = ("id", "project", "key", "name", "into", "created_by", "created_at")
+
+
+@admin.register(models.HeldOutItem)
+class HeldOutItemAdmin(ReadOnly):
+    # Whoever helps to run the server may label, too.
+    exclude = ("answer", "explanation")
+    list_display = ("id", "project", "item", "purpose", "at_random", "created_by", "created_at")
+    list_filter = ("purpose",)
+
+
+@admin.register(models.PracticeAnswer)
+class PracticeAnswerAdmin(ReadOnly):
+    list_display = ("id", "held_out_id", "user", "is_right", "created_at")
 
 
 @admin.register(models.Comment)

@@ -18,6 +18,7 @@ from annotation.models import Job, Project, User
 from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import create_project
 from annotation.words import Words
+from routing.sources.backends import recorded
 from routing.sources.manage import save_source
 
 KIND = "sample"
@@ -34,7 +35,6 @@ def make_sample_project(*, user: User) -> Project:
         project = create_project(
             user=user,
             name=_("Sample: handwritten digits"),
-            task_type="single_choice",
             choices=[ChoiceSpec(name=name, key=name, hotkey=name) for name in CLASSES],
             question=_("Which digit is written here?"),
             guidelines=_(
@@ -70,8 +70,8 @@ def fill_sample(context: JobContext) -> dict[str, Any]:
                 project=project,
                 user=project.created_by,
                 name=name,
-                backend="recorded",
-                params={"label_column": column, "confidence_column": f"{column}_confidence"},
+                backend=recorded.NAME,
+                params={recorded.LABEL: column, "confidence_column": f"{column}_confidence"},
                 cost_per_label=Decimal(cost),
                 position=position,
             )

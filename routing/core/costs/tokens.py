@@ -27,9 +27,7 @@ class Tokens:
 
     name: str = "tokens"
     title: str = gettext_noop("Generated tokens")
-    summary: str = gettext_noop(
-        "Each token that the model generates counts; what it reads is free."
-    )
+    summary: str = gettext_noop("Each token that the model generates counts; what it reads is free.")
     prices: tuple[Price, ...] = (PER_TOKEN,)
     needs: tuple[str, ...] = (TOKENS_OUT,)
 

@@ -17,13 +17,16 @@ from annotation.models import (
     Comment,
     Connection,
     Draft,
+    HeldOutItem,
     Invitation,
     Job,
     JobProblem,
     KeyedRequest,
     Label,
     Mail,
+    PracticeAnswer,
     Project,
+    ReplacedChoice,
     Settlement,
     Skip,
     WorkBatch,
@@ -80,6 +83,11 @@ def rows(db) -> None:
         secret="s",
         created_by=user,
     )
+    held_out = HeldOutItem.objects.create(
+        project=project, item=items[2], purpose="practice", at_random=False, answer="cat", created_by=user
+    )
+    PracticeAnswer.objects.create(held_out=held_out, user=user, value="cat", is_right=True)
+    ReplacedChoice.objects.create(project=project, key="emu", name="emu", into=["cat"], created_by=user)
     make_token(user=user, name="nightly")
     AttemptBucket.objects.create(name="address:192.0.2.1")
     Mail.objects.create(kind="work", user=user, to="ann@example.org", next_attempt_at=timezone.now())

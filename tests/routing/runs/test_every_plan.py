@@ -71,7 +71,7 @@ def test_a_plan_becomes_a_certificate_that_verifies(world, client, tmp_path, cap
     document = json.loads(run.certificate.document)
     assert (document["plan"]["rule"], document["plan"]["bound"]) == (run.rule, run.bound)
 
-    page = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+    page = client.get(reverse("run_evidence", args=[world.project.slug, run.number])).content.decode()
     report = run_report(run)
     assert {row.rule for row in report.comparisons} == RULES
     assert report.saving_by_epsilon["points"]
@@ -121,7 +121,7 @@ def test_any_number_of_models_has_its_figures(client, caplog, models, rule):
     run = world.analysed(m=240, rule=rule)
     assert not caplog.records
     client.force_login(world.manager)
-    page = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+    page = client.get(reverse("run_evidence", args=[world.project.slug, run.number])).content.decode()
     assert page.count(">Risk along the chain</h2>") == 1
     assert "Which thresholds would pass" not in page
     assert {row.rule for row in run_report(run).comparisons} == RULES

@@ -212,7 +212,7 @@ def test_a_column_of_probabilities_is_chosen_in_place_of_one(client, world) -> N
     chosen = PLAN | {"p": "", "p_column": "ask", "target": "pool", "bound": "hoeffding", "anyway": "on"}
     assert client.post(reverse("plan", args=[world.project.slug]), chosen).status_code == 302
     assert Run.objects.get().p_column == "ask"
-    page = client.get(reverse("run", args=[world.project.slug, 1])).content.decode()
+    page = client.get(reverse("run_plan", args=[world.project.slug, 1])).content.decode()
     assert "with the probability in the column ask; 0.6 at the least, 0.75 on average" in page
     assert "Right or wrong (zero_one)" in page
     assert "Recorded confidence (recorded)" in page

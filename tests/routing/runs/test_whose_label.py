@@ -207,10 +207,10 @@ def test_other_references_stand_beside_the_choice_and_certify_nothing(story: Sto
     rows = story.body(client, run)["other_references"]
     assert {row["name"] for row in rows} == set(NAMES) - {"settled"}
     assert rows == run.certificate.figures["references"]
-    page = story.page(client, "run", run)
+    page = story.page(client, "run_evidence", run)
     assert page.count("the others certify nothing") == 1
     assert f"{rows[1]['wrong']} of {rows[1]['seen']}" in page
-    assert "the others certify nothing" not in story.page(client, "run", story.runs["person"])
+    assert "the others certify nothing" not in story.page(client, "run_evidence", story.runs["person"])
     assert story.body(client, story.runs["person"])["other_references"] == []
 
 
