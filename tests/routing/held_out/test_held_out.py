@@ -206,7 +206,8 @@ class TestGold:
             seen[task.item.external_id in held].add(bare(page, task))
             give(world.person, task, "cat")
         assert seen[True]
-        assert seen[True] == seen[False]
+        # Each page of a gold item is one that some ordinary item has, too; among these there may be others.
+        assert seen[True] <= seen[False]
 
     def test_who_is_below_the_bar_is_paused_and_may_go_on_when_told(self, world: World) -> None:
         world.checked(last=5)
