@@ -17,6 +17,8 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,5})?")
+# Those of memberships, which settings cannot import.
+ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 RATE = re.compile(r"[1-9][0-9]{0,7}/(s|sec|m|min|h|hour|d|day)")
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 # Of a secret that nobody can guess, as Django's check `security.W009` has it.
@@ -140,7 +142,7 @@ def issuer(name: str) -> str:
     return url.removesuffix("/.well-known/openid-configuration")
 
 
-def group_roles(name: str, roles: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def group_roles(name: str) -> dict[str, dict[str, str]]:
     """Which role in which project a group gives: {"group": {"project": "role"}}, as JSON."""
     given = text(name)
     if not given:
@@ -151,11 +153,11 @@ def group_roles(name: str, roles: tuple[str, ...]) -> dict[str, dict[str, str]]:
         raise ImproperlyConfigured(f"{name} is no JSON: {error}.") from None
     lines = found.items() if isinstance(found, dict) else [("", None)]
     for group, projects in lines:
-        wrong = not isinstance(projects, dict) or any(role not in roles for role in projects.values())
+        wrong = not isinstance(projects, dict) or any(role not in ROLES for role in projects.values())
         if wrong:
             raise ImproperlyConfigured(
                 f'{name}, group {group!r}: write {{"group": {{"project": "role"}}}}, with the name in the '
-                f"project's address, and one of the roles {', '.join(roles)}."
+                f"project's address, and one of the roles {', '.join(ROLES)}."
             )
     return found
 

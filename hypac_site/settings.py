@@ -18,7 +18,6 @@ HYPAC_UMASK = environment.umask("HYPAC_UMASK", 0o077)
 # Of this process and its children. Static files are for everybody, and may be handed out by another program.
 os.umask(0o022 if environment.flag("HYPAC_COLLECT_STATIC") else HYPAC_UMASK)
 
-ROLES = ("viewer", "annotator", "reviewer", "manager", "owner")
 DEBUG = environment.flag("DJANGO_DEBUG")
 HTTPS = environment.flag("HYPAC_HTTPS")
 EMBEDDED = not environment.text("DATABASE_URL")
@@ -252,7 +251,7 @@ if HYPAC_OIDC_ISSUER and not HYPAC_OIDC_CLIENT_ID:
 HYPAC_OIDC_NAME = environment.text("HYPAC_OIDC_NAME", "single sign-on")
 HYPAC_OIDC_SCOPES = environment.text("HYPAC_OIDC_SCOPES", "openid profile email")
 # Roles in projects by groups of the provider: {"group": {"project": "role"}}, and in which claim they stand.
-HYPAC_OIDC_GROUPS = environment.group_roles("HYPAC_OIDC_GROUPS", ROLES)
+HYPAC_OIDC_GROUPS = environment.group_roles("HYPAC_OIDC_GROUPS")
 HYPAC_OIDC_GROUPS_CLAIM = environment.text("HYPAC_OIDC_GROUPS_CLAIM", "groups")
 # How long a session lasts that began there, and a token after the last such log-in: who is gone there has no
 # way in here for longer.

@@ -70,6 +70,11 @@ class ReplacedLabels:
 NONE = ReplacedLabels()
 
 
+def keys_of(label: Value | None) -> frozenset[str]:
+    """The keys of the choices that a label of a type with choices gives."""
+    return frozenset(label if isinstance(label, list) else [] if label is None else [label])
+
+
 def replaced_labels(project: Project) -> ReplacedLabels:
     """Asked of the database once for each object of a project: every page of labels needs it."""
     if not TASK_TYPES[project.task_type].has_choices:

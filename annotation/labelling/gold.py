@@ -8,6 +8,7 @@ trust with work, and certify nothing: known answers are about items that somebod
 import secrets
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -119,13 +120,9 @@ def resume(*, project: Project, actor: User, user: User) -> Membership:
 
     Raises ConflictError where they are not paused.
     """
-    membership = Membership.objects.filter(project=project, user=user).first()
-    now = timezone.now()
     paused = Membership.objects.filter(project=project, user=user, paused_at__isnull=False)
-    if membership is None or not paused.update(paused_at=None, checked_since=now):
-        raise ConflictError(_("This person is not paused."))
-    audit.record(
-        project=project, actor=actor, action="member.resumed", target=f"user:{user.username}", data={}
-    )
-    membership.refresh_from_db()
-    return membership
+    with transaction.atomic():
+        if not paused.update(paused_at=None, checked_since=timezone.now()):
+            raise ConflictError(_("This person is not paused."))
+        audit.record(project=project, actor=actor, action="member.resumed", target=f"user:{user.username}")
+    return Membership.objects.get(project=project, user=user)

@@ -196,17 +196,18 @@ def _follow_groups(user: User, groups: set[str] | None) -> None:
     Who is in none of a project's groups any more is switched off there: labels and limits stay. A change that
     the project refuses (its last owner leaves) is left, and logged.
     """
-    by_project: dict[str, list[str]] = {}
-    for group, roles in settings.HYPAC_OIDC_GROUPS.items():
-        for slug, role in roles.items():
-            by_project.setdefault(slug, []).extend([role] if group in (groups or ()) else [])
     if groups is None:
         return
-    projects = Project.objects.filter(slug__in=by_project, deleting_at__isnull=True)
-    for project in projects.order_by("pk"):
-        given = by_project[project.slug]
+    given: dict[str, list[str]] = {}
+    for group, roles in settings.HYPAC_OIDC_GROUPS.items():
+        for slug, role in roles.items():
+            of_project = given.setdefault(slug, [])
+            if group in groups:
+                of_project.append(role)
+    strongest = Membership.Role.values.index  # which begin with it
+    for project in Project.objects.filter(slug__in=given, deleting_at__isnull=True).order_by("pk"):
         try:
-            _set_role(project, user, max(given, key=settings.ROLES.index, default=""))
+            _set_role(project, user, min(given[project.slug], key=strongest, default=""))
         except HypacError as error:
             log.warning("groups of %s change nothing in %s: %s", user.username, project.slug, error)
 

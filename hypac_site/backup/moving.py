@@ -67,20 +67,15 @@ def _connect(url: str) -> None:
 
 
 def _refuse_unless_empty() -> None:
-    target = connections[TARGET]
     known = {model._meta.db_table: model for model in _models()}
-    others = [name for name in target.introspection.table_names() if name not in known]
-    full = [
-        name
-        for name in target.introspection.table_names()
-        if name in known
-        and known[name] not in MADE_BY_MIGRATE
-        and known[name]._base_manager.using(TARGET).exists()
-    ]
-    if found := [*full, *(name for name in others if name != "django_migrations")]:
-        raise ConflictError(
-            f"The other database is not empty: it has the table {found[0]}. Make an empty one, and name that."
-        )
+    for name in connections[TARGET].introspection.table_names():
+        model = known.get(name)
+        if name == "django_migrations" or model in MADE_BY_MIGRATE:
+            continue
+        if model is None or model._base_manager.using(TARGET).exists():
+            raise ConflictError(
+                f"The other database is not empty: it has the table {name}. Make an empty one, and name that."
+            )
 
 
 def _models() -> list[Model]:

@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.validation import validate_value
-from annotation.models import HeldOutItem, Item, Label, Project
+from annotation.models import HeldOutItem, Item, Project
 from annotation.permissions import Access
 from routing.core import sampling
-from routing.runs.pool import untouched_items
 from routing.runs.start import refuse_while_busy
+from routing.runs.untouched import drawn_ids, named_ids, untouched_items
 
 MOST = 500
 MAX_EXPLANATION = 2000
@@ -43,7 +43,8 @@ def hold_out(
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         refuse_while_busy(project)
-        chosen = _named(project, names) if names else _drawn(project, size, seed)
+        wanted = list(dict.fromkeys(names))[: MOST + 1]
+        chosen = named_ids(project, wanted) if names else _drawn(project, size, seed)
         if project.held_out.count() + len(chosen) > MOST:
             raise InputError(
                 _("At most %(most)s items of a project can be held out.") % {"most": MOST},
@@ -182,12 +183,6 @@ def change_settings(
     return project
 
 
-def was_used(held: HeldOutItem) -> bool:
-    """Whether somebody has answered it."""
-    answered = Label.objects.filter(work_item__batch__for_gold=True, item=held.item_id)
-    return held.answers.exists() or answered.exists()
-
-
 def _drawn(project: Project, size: int | None, entropy: int) -> list[int]:
     ids = list(untouched_items(project).values_list("pk", flat=True))
     if not size or not 1 <= size <= min(MOST, len(ids)):
@@ -196,24 +191,4 @@ def _drawn(project: Project, size: int | None, entropy: int) -> list[int]:
             % {"count": f"{len(ids):,}"},
             where="size",
         )
-    places = sampling.draw_pilot(pool_size=len(ids), size=size, entropy=entropy)
-    return [ids[place] for place in sorted(places.tolist())]
-
-
-def _named(project: Project, names: Sequence[str]) -> list[int]:
-    wanted = list(dict.fromkeys(names))[: MOST + 1]
-    there = set(project.items.filter(external_id__in=wanted).values_list("external_id", flat=True))
-    ids = dict(untouched_items(project).filter(external_id__in=wanted).values_list("external_id", "pk"))
-    for name in wanted:
-        if name not in there:
-            raise InputError(_("There is no item “%(name)s”.") % {"name": name[:100]}, where="names")
-        if name not in ids:
-            raise InputError(
-                _(
-                    "“%(name)s” has a label, or a run covers it, or it was in a round or is held out. "
-                    "Choose another item."
-                )
-                % {"name": name[:100]},
-                where="names",
-            )
-    return [ids[name] for name in wanted]
+    return drawn_ids(ids, size=size, entropy=entropy)

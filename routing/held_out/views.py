@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error
+from annotation.common.replaced_labels import choice_names
 from annotation.errors import HypacError, NotAllowedError
 from annotation.labelling.gold import resume
 from annotation.labelling.label_queries import in_words
@@ -18,7 +19,7 @@ from annotation.task_types import TASK_TYPES
 from routing.held_out.forms import HoldOutForm, SettingsForm
 from routing.held_out.manage import change_settings, hold_out, release, set_answer
 from routing.held_out.results import people_checked
-from routing.runs.pool import untouched_items
+from routing.runs.untouched import untouched_items
 
 A_PAGE = 50
 
@@ -95,7 +96,7 @@ def _page(
     project = request.access.project
     kind = TASK_TYPES[project.task_type]
     choices = list(project.choices.all())
-    names = {choice.key: choice.name for choice in choices}
+    names = choice_names(project)
     rows = project.held_out.select_related("item__image").order_by("purpose", "pk")
     page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
     context: dict[str, Any] = {

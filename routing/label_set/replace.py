@@ -5,7 +5,7 @@ with them (annotation.common.replaced_labels). Of a label that was split people 
 without any model, or one by one in a list (`choose_anew`).
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit, events
-from annotation.common.replaced_labels import forget_replaced_labels, replaced_labels
+from annotation.common.replaced_labels import forget_replaced_labels, keys_of, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
@@ -140,7 +140,7 @@ def with_options(access: Access, items: Sequence[Item]) -> list[ItemToChoose]:
     return [
         ItemToChoose(item, labels[item.pk], [part for key in split for part in replaced.choices_for(key)])
         for item in items
-        if (split := _keys(labels.get(item.pk)) & replaced.split)
+        if (split := keys_of(labels.get(item.pk)) & replaced.split)
     ]
 
 
@@ -186,11 +186,7 @@ def _value(project: Project, waiting: ItemToChoose, key: str) -> Value:
     if not TASK_TYPES[project.task_type].several:
         return key
     replaced = replaced_labels(project)
-    return sorted({replaced.merged.get(one, one) for one in _keys(waiting.label) - replaced.split} | {key})
-
-
-def _keys(label: Value | None) -> Set[str]:
-    return frozenset(label if isinstance(label, list) else [] if label is None else [label])
+    return sorted({replaced.merged.get(one, one) for one in keys_of(waiting.label) - replaced.split} | {key})
 
 
 def _store(project: Project, user: User, values: Mapping[int, object]) -> None:

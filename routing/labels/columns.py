@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from annotation.common.ranges import of_items
-from annotation.common.replaced_labels import choice_names, replaced_labels
+from annotation.common.replaced_labels import choice_names, keys_of, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import RecordRow, record_rows
@@ -129,17 +129,13 @@ def _chosen_anew(columns: Columns, context: DeliveryContext, ids: Sequence[int])
     """Where a label was split, the name of what people have chosen since. The label itself stays what it was,
     as certificates speak of it.
     """
-    split = [pk for pk, label in zip(ids, columns["label"], strict=True) if _keys(label) & context.split]
+    split = [pk for pk, label in zip(ids, columns["label"], strict=True) if keys_of(label) & context.split]
     if not split:
         return
     places = {pk: place for place, pk in enumerate(ids)}
     for pk, record in record_rows(context.run.project, split, hidden=context.hidden).items():
-        if not _keys(record.value) & context.split:
+        if not keys_of(record.value) & context.split:
             columns["label_name"][places[pk]] = context.name_of(record.value)
-
-
-def _keys(label: Value | None) -> Set[str]:
-    return frozenset(label if isinstance(label, list) else [label] if label is not None else [])
 
 
 def _draw(columns: Columns, run: Run, ids: Sequence[int], places: Mapping[int, int]) -> None:

@@ -21,8 +21,8 @@ from annotation.models import Item, Membership, Project, User
 from annotation.permissions import Access, members_who_label
 from routing.core import sampling
 from routing.models import GuidelineRound, RoundItem, RoundNote
-from routing.runs.pool import untouched_items
 from routing.runs.start import refuse_while_busy
+from routing.runs.untouched import drawn_ids, named_ids, untouched_items
 
 FEWEST, MOST = 2, 100
 USUAL = 30
@@ -177,8 +177,7 @@ def _drawn(project: Project, size: int, entropy: int) -> list[int]:
             % {"count": f"{len(ids):,}"},
             where="size",
         )
-    places = sampling.draw_pilot(pool_size=len(ids), size=size, entropy=entropy)
-    return [ids[place] for place in sorted(places.tolist())]
+    return drawn_ids(ids, size=size, entropy=entropy)
 
 
 def _named(project: Project, names: Sequence[str]) -> list[int]:
@@ -187,15 +186,4 @@ def _named(project: Project, names: Sequence[str]) -> list[int]:
         raise InputError(
             _("A round has %(fewest)s to %(most)s items.") % {"fewest": FEWEST, "most": MOST}, where="names"
         )
-    there = set(project.items.filter(external_id__in=wanted).values_list("external_id", flat=True))
-    ids = dict(untouched_items(project).filter(external_id__in=wanted).values_list("external_id", "pk"))
-    for name in wanted:
-        if name not in there:
-            raise InputError(_("There is no item “%(name)s”.") % {"name": name[:100]}, where="names")
-        if name not in ids:
-            raise InputError(
-                _("“%(name)s” has a label, or a run covers it, or it was in a round. Choose another item.")
-                % {"name": name[:100]},
-                where="names",
-            )
-    return [ids[name] for name in wanted]
+    return named_ids(project, wanted)

@@ -53,19 +53,6 @@ def is_held_out(project: Project, item: str = "pk") -> Q:
     return Q(**{f"{item}__in": project.held_out.values("item")})
 
 
-def untouched_items(project: Project) -> QuerySet[Item]:
-    """Items that may be kept out of all runs, in the order of import: without a label, in no draw, pool or
-    round, and not held out.
-    """
-    used = (
-        Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
-        Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
-        Exists(MeasuredItem.objects.filter(item=OuterRef("pk"))),
-        Exists(PoolItem.objects.filter(item=OuterRef("pk")).exclude(run__state=Run.State.CANCELLED)),
-    )
-    return pool_of(project, Run.Target.DATASET).filter(*(~one for one in used))
-
-
 def in_rounds(project: Project, item: str = "pk") -> Q:
     """Rows, by their path to an item, about items of guideline rounds."""
     return Q(**{f"{item}__in": RoundItem.objects.filter(round__project=project).values("item")})

@@ -11,10 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC
 
 KEPT_FROM_POOL = 300
 FAST_TRAINING_IMAGES = 60
@@ -50,6 +46,12 @@ def sample_archive(count: int, *, seed: int) -> bytes:
 
 def trained(seed: int) -> tuple[Any, ...]:
     """Images, their truth, the models' features, the numbers of the pool's images, and the two models."""
+    # It takes a second to load, and web processes import this module.
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import SVC
+
     digits = load_digits()
     images: NDArray[np.float64] = digits.images
     truth: NDArray[np.int64] = digits.target

@@ -18,6 +18,7 @@ from annotation.models import Job, Project, User
 from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import create_project
 from annotation.words import Words
+from routing.sample.digits import CLASSES, sample_archive
 from routing.sources.backends import recorded
 from routing.sources.manage import save_source
 
@@ -29,8 +30,6 @@ SEED = 0
 
 def make_sample_project(*, user: User) -> Project:
     """A project of `user` that the job "sample" fills. Raises NotAllowedError where they may make none."""
-    from routing.sample.digits import CLASSES  # scikit-learn takes a second to load
-
     with transaction.atomic():
         project = create_project(
             user=user,
@@ -80,8 +79,6 @@ def fill_sample(context: JobContext) -> dict[str, Any]:
 
 def _archive(project: Project) -> dict[str, Any]:
     """What an import of the images is asked with."""
-    from routing.sample.digits import sample_archive
-
     stored = store_file(
         project=project,
         content=io.BytesIO(sample_archive(ITEMS, seed=SEED)),

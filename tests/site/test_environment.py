@@ -242,7 +242,7 @@ def test_a_provider_without_tls_or_a_host_is_refused(monkeypatch, url):
 def test_roles_of_groups_are_read_from_json(monkeypatch):
     given = '{"CN=Labellers,OU=Lab": {"reviews": "annotator", "mails": "viewer"}}'
     monkeypatch.setenv("HYPAC_OIDC_GROUPS", given)
-    assert environment.group_roles("HYPAC_OIDC_GROUPS", ("viewer", "annotator")) == {
+    assert environment.group_roles("HYPAC_OIDC_GROUPS") == {
         "CN=Labellers,OU=Lab": {"reviews": "annotator", "mails": "viewer"}
     }
 
@@ -253,10 +253,13 @@ def test_roles_of_groups_are_read_from_json(monkeypatch):
         ("labellers=reviews", "is no JSON"),
         ('["labellers"]', "write"),
         ('{"labellers": "annotator"}', "group 'labellers': write"),
-        ('{"labellers": {"reviews": "boss"}}', "one of the roles viewer, annotator"),
+        (
+            '{"labellers": {"reviews": "boss"}}',
+            "one of the roles owner, manager, reviewer, annotator, viewer",
+        ),
     ],
 )
 def test_roles_of_groups_that_cannot_be_read_are_refused(monkeypatch, given, told):
     monkeypatch.setenv("HYPAC_OIDC_GROUPS", given)
     with pytest.raises(ImproperlyConfigured, match=told):
-        environment.group_roles("HYPAC_OIDC_GROUPS", ("viewer", "annotator"))
+        environment.group_roles("HYPAC_OIDC_GROUPS")

@@ -12,6 +12,7 @@ from annotation.errors import InputError
 from annotation.models import AuditEvent, Membership, User
 from annotation.people import members, password_links, tokens
 from annotation.people.sign_on import sign_on
+from hypac_site.environment import ROLES
 from testbed.factories import PASSWORD, add_member, make_project, make_user
 from tests.openid_provider import CLIENT, OpenIDProvider, openid_provider
 
@@ -216,6 +217,9 @@ class TestNames:
 
 
 class TestGroups:
+    def test_may_give_every_role_that_there_is(self) -> None:
+        assert list(ROLES) == Membership.Role.values
+
     @pytest.fixture
     def project(self, settings):
         made = make_project(name="Reviews")
