@@ -30,6 +30,7 @@ EVENTS: dict[str, str | Promise] = {
     "run.committed": _("A run has committed to what it will draw from, or to its draw"),
     "run.calibration_done": _("All calibration labels of a run are there"),
     "run.analysed": _("A run has been analysed, certified or not"),
+    "certificate.broken": _("The certificate of a run no longer holds"),
     "run.routed": _("The items of a run have been routed"),
     "run.audit_alarm": _("The audit of a run found more errors than were accepted"),
     "run.completed": _("Everything that a run sent to people is labelled"),

@@ -45,7 +45,7 @@ from routing.runs.analysis_result import AnalysisResult, provenance_of
 from routing.runs.chains import chains_from_json, no_losses, thresholds_to_json
 from routing.runs.committed import refuse_other_than_committed
 from routing.runs.diagnostics import Analysis, messages_of, run_diagnostics
-from routing.runs.events import run_analysed
+from routing.runs.events import certificate_broken, run_analysed
 from routing.runs.expert.analyse import analyse_with_expert
 from routing.runs.load_calibration import load_calibration
 from routing.runs.other_rule_comparison import compare_with_other_rule
@@ -279,7 +279,9 @@ def _shown_of(run: Run, found: AnalysisResult) -> tuple[dict[str, Any], dict[str
 
 
 def mark_invalid(*, run: Run, why: failures.Failure, params: failures.Params, actor: User | None) -> None:
-    """Add a reason why the certificate of `run` no longer holds. The same reason twice has one effect."""
+    """Add a reason why the certificate of `run` no longer holds. The same reason twice has one effect, and
+    only the first of all breaks what held: other programs are told once.
+    """
     reason = {"code": why.code, "params": dict(params)}
     with transaction.atomic():
         # Whoever answers meanwhile holds the key of the run, by what it paid, and waits for this row.
@@ -287,6 +289,7 @@ def mark_invalid(*, run: Run, why: failures.Failure, params: failures.Params, ac
         if reason in ({key: known[key] for key in reason} for known in current.invalid_reasons):
             return
         words = failures.in_english(why.code, params)
+        first = not current.invalid_reasons
         current.invalid_reasons.append(reason | {"words": words})
         current.save(update_fields=["invalid_reasons"])
         run.invalid_reasons = current.invalid_reasons
@@ -297,3 +300,5 @@ def mark_invalid(*, run: Run, why: failures.Failure, params: failures.Params, ac
             target=f"run:{run.number}",
             data={"reason": words},
         )
+        if first:
+            certificate_broken(run, code=why.code)

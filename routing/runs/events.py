@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from annotation.common import events
-from routing.models import Delivery, Run
+from routing.models import Certificate, Delivery, Run
 
 CALIBRATION_DONE = "run.calibration_done"
 
@@ -15,6 +15,14 @@ def calibration_done(run: Run) -> None:
 
 def run_analysed(run: Run, *, certified: bool) -> None:
     _emit(run, "run.analysed", certified=certified)
+
+
+def certificate_broken(run: Run, *, code: str) -> None:
+    """`code` is that of the reason (annotation.failures), without its parameters, which may name an item.
+    What broke before there was a certificate, `run_analysed` tells: its certificate never held.
+    """
+    if sha256 := Certificate.objects.filter(run=run).values_list("sha256", flat=True).first():
+        _emit(run, "certificate.broken", certificate=sha256, reason=code)
 
 
 def run_committed(run: Run, *, number: int, sha256: str, ledger: Mapping[str, Any]) -> None:

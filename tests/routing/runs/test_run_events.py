@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -20,7 +20,8 @@ from annotation.models import Label, Project, Webhook, WebhookDelivery
 from annotation.outside.webhooks.manage import create_webhook, update_webhook
 from annotation.projects.lifecycle import archive_project
 from routing.delivery.deliver import deliver
-from routing.runs.certify import analyse
+from routing.ports import CORRECTED
+from routing.runs.certify import analyse, mark_invalid
 from routing.runs.route import route
 from testbed.worlds import World, make_world
 
@@ -107,6 +108,56 @@ def test_each_stage_of_a_run_is_told_once(world: World) -> None:
     client.force_login(world.manager)
     for message in told(webhook):
         assert client.get(message["data"]["url"]).status_code == 200, message
+
+
+def test_a_certificate_that_breaks_is_told_once_without_the_item(world: World) -> None:
+    run = world.analysed(m=40)
+    webhook = watch(world.project, ["certificate.broken"])
+    label = Label.objects.order_by("pk").first()
+    other = "dog" if label.value == "cat" else "cat"
+
+    def correct(value: str, key: str) -> None:
+        queue.correct(user=label.annotator, label_id=label.pk, value=value, idempotency_key=key)
+
+    with transaction.atomic():
+        correct(other, "taken-back")
+        assert len(told(webhook)) == 1
+        transaction.set_rollback(True)
+    assert told(webhook) == [], "of what was rolled back nothing is told"
+    correct(other, "corrected")
+    (broken,) = told(webhook)
+    assert broken["data"] == {
+        "project": world.project.slug,
+        "run": 1,
+        "certificate": run.certificate.sha256,
+        "reason": "label_corrected",
+        "url": f"/api/v1/projects/{world.project.slug}/runs/1/",
+    }
+    second = Label.objects.exclude(pk=label.pk).filter(version=1).order_by("pk").first()
+    queue.correct(
+        user=second.annotator,
+        label_id=second.pk,
+        value="dog" if second.value == "cat" else "cat",
+        idempotency_key="another",
+    )
+    run.refresh_from_db()
+    assert len(run.invalid_reasons) == 2
+    assert told(webhook) == [broken], "what is broken cannot break again"
+
+
+def test_what_breaks_before_there_is_a_certificate_is_told_by_the_analysis(world: World) -> None:
+    run = world.start(m=40)
+    world.do("prepare_run")
+    world.finish()
+    webhook = watch(world.project, ["certificate.broken", "run.analysed"])
+    run.refresh_from_db()
+    analyse(run=run, user=world.manager)
+    mark_invalid(run=run, why=CORRECTED, params={"item": "7"}, actor=None)
+    world.do("analyse_run")
+    mark_invalid(run=run, why=CORRECTED, params={"item": "8"}, actor=None)
+    assert [(message["type"], message["data"]["certified"]) for message in told(webhook)] == [
+        ("run.analysed", False)
+    ]
 
 
 def test_labels_are_told_one_by_one_and_hidden_items_not_at_all(world: World) -> None:
