@@ -148,6 +148,6 @@ def label_stored(label: Label, project: Project, batch_id: int) -> None:
         "version": label.version,
         "item": None if hidden else label.item_id,
         "external_id": None if hidden else label.item.external_id,
-        "url": address(project, "labels"),
+        "url": address(project, "labels", label.pk),
     }
     store(wanting, project=project, event=event, data=data)

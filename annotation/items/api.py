@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from django.http import StreamingHttpResponse
+from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -32,18 +33,21 @@ from annotation.ports import routing_port
 JSONL = "jsonl"
 
 
-class ItemFilters(serializers.Serializer[Any]):
+class ItemParts(serializers.Serializer[Any]):
+    columns = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="With `data`: the imported columns that no source reads.",
+    )
+
+
+class ItemFilters(ItemParts):
     external_id = serializers.CharField(required=False, max_length=255, trim_whitespace=False)
     job = serializers.IntegerField(
         required=False, min_value=1, max_value=MAX_ID, help_text="Id of the import that brought them."
     )
     created_after = serializers.DateTimeField(required=False)
     created_before = serializers.DateTimeField(required=False)
-    columns = serializers.BooleanField(
-        required=False,
-        default=False,
-        help_text="With `data`: the imported columns that no source reads.",
-    )
 
 
 class ItemQuery(PageQuery, ItemFilters):
@@ -111,6 +115,16 @@ class ItemList(TakesStream, ProjectView):
                 keep_labels=asked["keep_labels"],
             )
         )
+
+
+class ItemDetail(ProjectView):
+    actions = {"GET": "items.view"}
+
+    @extend_schema(parameters=[ItemParts], responses=ListedItem)
+    def get(self, request: Request, slug: str, item_id: int) -> Response:
+        """One of them, by the `id` that the list gives it."""
+        found, content = _asked(self, self.query(ItemParts))
+        return Response(content(get_object_or_404(found, pk=item_id)))
 
 
 class ItemLines(ProjectView):
@@ -192,6 +206,18 @@ class LabelList(ProjectView):
         wanted = {name: asked[name] for name in ("annotator", "external_id", "since") if name in asked}
         found = labels_for(self.access, **wanted)
         return self.paged(LabelPages(), found, _told_to(self.access))
+
+
+class LabelDetail(ProjectView):
+    actions = {"GET": "project.view"}
+
+    @extend_schema(responses=ListedLabel)
+    def get(self, request: Request, slug: str, label_id: int) -> Response:
+        """One of those that the list has, by its `id`. A label that was corrected is under that of its newest
+        version alone.
+        """
+        label = get_object_or_404(labels_for(self.access), pk=label_id)
+        return Response(_told_to(self.access)(label))
 
 
 class LabelLines(ProjectView):

@@ -150,7 +150,16 @@ def test_annotators_see_no_answer_of_a_model(live: LiveSite, delivered: Delivere
         for look in (project.predictions, project.items, project.deliveries):
             with pytest.raises(NotAllowedError):
                 next(look())
-        assert {label["annotator"] for label in project.labels()} == {"bo"}
+        labels = list(project.labels())
+        assert {label["annotator"] for label in labels} == {"bo"}
+        assert project.label(labels[0]["id"]) == labels[0]
+
+
+def test_an_item_is_read_by_its_id(live: LiveSite, delivered: Delivered) -> None:
+    with live.client() as client:
+        project = client.projects.get("sums")
+        first = next(project.items(columns=True))
+        assert project.item(first["id"], columns=True) == first
 
 
 def test_a_delivery_of_what_is_new_and_one_that_is_filtered(live: LiveSite, delivered: Delivered) -> None:

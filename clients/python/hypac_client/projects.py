@@ -97,6 +97,10 @@ class Project(Resource):
         """The items. `filters` as in the API; `stream` reads all in one answer, which is faster."""
         return self._entries("items", stream, filters)
 
+    def item(self, item_id: int, **parts: Any) -> dict[str, Any]:
+        """One item by its `id`; with `columns=True` also its `data`."""
+        return dict(self._get(f"items/{item_id}/", parts))
+
     def image(self, item: Mapping[str, Any]) -> bytes:
         """The image of an item that `items` gave, as it was imported. Its SHA-256 is checked."""
         return image_of(self._transport, self._path, item)
@@ -111,6 +115,10 @@ class Project(Resource):
     def labels(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
         """What people labelled, as far as it may be seen; filters: `annotator`, `external_id`, `since`."""
         return self._entries("labels", stream, filters)
+
+    def label(self, label_id: int) -> dict[str, Any]:
+        """One label by its `id`, as far as it may be seen; of one that was corrected the newest version."""
+        return dict(self._get(f"labels/{label_id}/"))
 
     def predictions(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
         """Answers of models, as far as they may be seen; filters: `source`, `external_id`."""

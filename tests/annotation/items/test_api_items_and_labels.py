@@ -95,8 +95,17 @@ class TestItems:
             assert rows[0]["data"] == {"text": "x", "n": 1.5}
         assert all("data" not in row for row in viewer.lines("items.ndjson"))
 
+    def test_each_has_its_address(self, project, viewer) -> None:
+        for query in ({}, {"columns": "true"}):
+            rows = viewer.get("items/", **query).json()["results"]
+            assert [viewer.get(f"items/{row['id']}/", **query).json() for row in rows] == rows
+        assert problem(viewer.get(f"items/{rows[0]['id']}/", job="1"), 400)["field"] == "job"
+        (elsewhere,) = make_items(make_project(), 1)
+        problem(viewer.get(f"items/{elsewhere.pk}/"), 404)
+
     def test_not_for_annotators(self, project) -> None:
         ann = Api(project, add_member(project, "annotator"))
+        problem(ann.get(f"items/{Item.objects.first().pk}/"), 403)
         problem(ann.get("items/"), 403)
         problem(ann.get("items.ndjson"), 403)
 
@@ -129,6 +138,21 @@ class TestLabels:
         assert viewer.lines("labels.ndjson", since=last["created_at"]) == [last]
         assert problem(viewer.get("labels/", since="x"), 400)["field"] == "since"
         assert problem(viewer.get("labels.ndjson", value="cat"), 400)["field"] == "value"
+
+    def test_each_has_its_address_as_long_as_the_list_has_it(self, project, viewer, monkeypatch) -> None:
+        ann, ben = add_member(project), add_member(project)
+        first, second = give(project, ann, "cat", "cat")
+        newest = queue.correct(user=ann, label_id=first.pk, value="dog", idempotency_key="c")
+        rows = viewer.get("labels/").json()["results"]
+        assert [viewer.get(f"labels/{row['id']}/").json() for row in rows] == rows
+        problem(viewer.get(f"labels/{first.pk}/"), 404)
+        own, other = Api(project, ann), Api(project, ben)
+        assert own.get(f"labels/{newest.pk}/").json()["external_id"] is None
+        problem(other.get(f"labels/{newest.pk}/"), 404)
+        hidden = {batch.pk for batch in project.work_batches.all()}
+        monkeypatch.setattr(routing_port(), "hidden_batches", lambda **_: hidden)
+        problem(viewer.get(f"labels/{second.pk}/"), 404)
+        assert own.get(f"labels/{second.pk}/").status_code == 200
 
     def test_what_is_hidden_is_missing_for_all_who_see_items(self, project, viewer, monkeypatch) -> None:
         give(project, add_member(project), "cat")

@@ -66,6 +66,10 @@ def run_asking_again(world: World) -> Run:
     return run
 
 
+def _labels() -> list[int]:
+    return list(Label.objects.values_list("pk", flat=True))
+
+
 def seen(world: World, user: User) -> dict[str, int]:
     """How much of that somebody finds who may label, wherever it can be looked for."""
     project, api = world.project, Api(world.project, user)
@@ -77,6 +81,7 @@ def seen(world: World, user: User) -> dict[str, int]:
     return {
         "api": len(api.get("labels/").json()["results"]),
         "lines": len(api.lines("labels.ndjson")),
+        "each": sum(api.get(f"labels/{pk}/").status_code == 200 for pk in _labels()),
         "newest": permission.labels().filter(item__in=items).count(),
         "histories": sum(len(history.labels) for history in histories),
         "comments": sum(len(history.comments) for history in histories),
@@ -88,7 +93,7 @@ def seen(world: World, user: User) -> dict[str, int]:
 
 
 ALL = {
-    **dict.fromkeys(("api", "lines", "newest", "histories", "filter", "person"), GIVEN),
+    **dict.fromkeys(("api", "lines", "each", "newest", "histories", "filter", "person"), GIVEN),
     **dict.fromkeys(("comments", "skips", "flags"), 1),
 }
 

@@ -167,9 +167,12 @@ def test_labels_are_told_one_by_one_and_hidden_items_not_at_all(world: World) ->
     world.label(limit=3)
     labels = list(Label.objects.order_by("pk"))
     assert [message["data"]["label"] for message in told(webhook)] == [label.pk for label in labels]
+    reader = Client()
+    reader.force_login(world.manager)
     hidden = json.dumps(told(webhook))
     for message in told(webhook):
         assert (message["data"]["item"], message["data"]["external_id"]) == (None, None)
+        assert reader.get(message["data"]["url"]).status_code == 404
     for word in ("cat", "dog", "emu", "model", *(f'"{label.item.external_id}"' for label in labels)):
         assert word not in hidden
     world.finish()
@@ -182,6 +185,7 @@ def test_labels_are_told_one_by_one_and_hidden_items_not_at_all(world: World) ->
     (corrected,) = told(webhook, "label.corrected")
     assert corrected["data"]["external_id"] == label.item.external_id
     assert corrected["data"]["version"] == 2
+    assert reader.get(corrected["data"]["url"]).json()["id"] == corrected["data"]["label"]
     assert other not in json.dumps(corrected)
 
 
