@@ -17,6 +17,7 @@ from rest_framework.response import Response
 
 from annotation.common.access import ProjectRequest, needs, public
 from annotation.common.api.base import ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.streams import AnyType
 from annotation.common.downloads import download
 from annotation.errors import HypacError
@@ -140,4 +141,5 @@ class ItemImageLink(ProjectView):
         stored_image(self.access.project, sha256)
         name, until = signed_name(project_id=self.access.project.pk, sha256=sha256, seconds=seconds)
         url = request.build_absolute_uri(reverse("image_link", args=[name]))
-        return Response({"url": url, "expires_at": datetime.fromtimestamp(until, UTC)}, status=201)
+        content = {"url": url, "expires_at": datetime.fromtimestamp(until, UTC)}
+        return created(content, "image_link", name=name)

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ApiView, NewestFirst, ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import NotAllowedError
 from annotation.models import Invitation, Membership, User
@@ -76,7 +77,8 @@ class InvitationList(ProjectView):
             project=self.access.project, actor=self.access.user, **body
         )
         link = request.build_absolute_uri(reverse("join_link", args=[token]))
-        return Response({**invitation_content(invitation), "link": link}, status=201)
+        content = {**invitation_content(invitation), "link": link}
+        return created(content, "api_invitation", slug=slug, invitation_id=invitation.pk)
 
 
 class InvitationDetail(ProjectView):

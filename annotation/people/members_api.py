@@ -4,13 +4,13 @@ from dataclasses import asdict
 from typing import Any
 
 from django.http import Http404
-from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import OldestFirst, ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.models import Membership
 from annotation.people import members as service
@@ -91,8 +91,8 @@ class MemberList(ProjectView):
         body = self.parsed(NewMember)
         self.refuse_to_hand_on(body["role"])
         invitation = invite_person(project=self.access.project, actor=self.access.user, **body)
-        place = reverse("api_invitation", kwargs={"slug": slug, "invitation_id": invitation.pk})
-        return Response(invitation_content(invitation), status=201, headers={"Location": place})
+        content = invitation_content(invitation)
+        return created(content, "api_invitation", slug=slug, invitation_id=invitation.pk)
 
 
 class MemberDetail(ProjectView):

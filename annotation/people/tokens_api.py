@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ApiView
+from annotation.common.api.conditional import created
 from annotation.common.api.schema import list_of
 from annotation.errors import InputError
 from annotation.models import ApiToken, Membership, Project, User
@@ -60,7 +61,7 @@ class TokenList(ApiView):
             if project is None:
                 raise InputError("You take no part in such a project.", where="project")
         token, secret = make_token(user=user, project=project, **body)
-        return Response({**token_content(token), "token": secret}, status=201)
+        return created({**token_content(token), "token": secret}, "api_token", token_id=token.pk)
 
 
 class TokenDetail(ApiView):

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
-from django.urls import reverse
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -17,6 +16,7 @@ from rest_framework.response import Response
 
 from annotation.common import limits
 from annotation.common.api.base import ApiView, NewestFirst, ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.problems import PROBLEM, Problem
 from annotation.common.api.schema import Nothing, PageQuery, RegisteredField, page_of
 from annotation.errors import NotAllowedError
@@ -179,6 +179,7 @@ class ProjectList(ApiView):
 
 class ProjectDetail(ProjectView):
     actions = {"GET": "project.view", "PATCH": "project.edit", "DELETE": "project.delete"}
+    compares = frozenset({"PATCH"})
 
     @extend_schema(responses=ProjectBody)
     def get(self, request: Request, slug: str) -> Response:
@@ -195,7 +196,7 @@ class ProjectDetail(ProjectView):
             # One after the other: of two that changed what they both had read, one is told.
             project = Project.objects.select_for_update().get(pk=self.access.project.pk)
             tags = {tag.strip() for tag in wanted.split(",")}
-            if wanted != "*" and _tag(project) not in tags:
+            if wanted != "*" and _tagged(replace(self.access, project=project)).headers["ETag"] not in tags:
                 raise ChangedMeanwhileError
             update_project(project=project, user=self.access.user, **body)
             project.refresh_from_db()
@@ -270,22 +271,24 @@ class ProjectChoices(ProjectView):
 def _made(project: Project) -> Response:
     """Whoever made it is its owner."""
     project.refresh_from_db()
-    place = reverse("api_project", kwargs={"slug": project.slug})
     content = _details(project, Membership.Role.OWNER, costs=True)
-    return Response(content, status=201, headers={"Location": place, "ETag": _tag(project)})
+    answer = created(content, "api_project", slug=project.slug)
+    answer.headers["ETag"] = _tag(project, content)
+    return answer
 
 
 def _tagged(access: Access) -> Response:
     content = _details(access.project, access.role, costs=access.allows("members.view"))
-    return Response(content, headers={"ETag": _tag(access.project)})
+    return Response(content, headers={"ETag": _tag(access.project, content)})
 
 
-def _tag(project: Project) -> str:
-    """Of what a project's settings are, the same for everybody. Under the server's key and the project's id:
-    nobody finds out by guessing, nor by a project of their own, what they are not shown.
+def _tag(project: Project, content: dict[str, Any]) -> str:
+    """Of what is told of a project, and of the settings that are not told to everybody: whoever changes it
+    has seen them, or is told. Under the server's key and the project's id: nobody finds out by guessing, nor
+    by a project of their own, what they are not shown.
     """
-    content = {**_settings(project), "human_cost": project.human_cost, "archived_at": project.archived_at}
-    value = f"{project.pk}:{DjangoJSONEncoder().encode(content)}"
+    told = {**content, "human_cost": project.human_cost, "tells_cost": content["human_cost"] is not None}
+    value = f"{project.pk}:{DjangoJSONEncoder().encode(told)}"
     return f'"{salted_hmac("annotation.api.project", value, algorithm="sha256").hexdigest()[:32]}"'
 
 

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.schema import Nothing, list_of
 from annotation.imports.fetching import fetch
 from annotation.jobs.serializers import JobBody, accepted
@@ -93,7 +94,7 @@ class ConnectionList(ConnectionView):
         """Nothing is asked of the store yet: `test/` does."""
         body = self.parsed(NewConnection)
         made = service.create_connection(project=self.access.project, actor=self.access.user, **body)
-        return Response(connection_content(made), status=201)
+        return created(connection_content(made), "api_connection", slug=slug, connection_id=made.pk)
 
 
 class ConnectionDetail(ConnectionView):

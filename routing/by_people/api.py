@@ -5,11 +5,12 @@ from typing import Any
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, status
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
+from annotation.common.api.conditional import created
 from annotation.models import MAX_OVERLAP
 from routing.by_people.forms import LARGEST
 from routing.by_people.start import Wanted, people_outlook, start_people_run
@@ -68,7 +69,7 @@ class PeopleRuns(ProjectView):
     def post(self, request: Request, slug: str) -> Response:
         """Have people label items without any model. Nothing is certified."""
         run = start_people_run(access=self.access, wanted=Wanted(**self.parsed(PeopleRunFields)))
-        return Response(plan_content(run), status=status.HTTP_201_CREATED)
+        return created(plan_content(run), "api_run", slug=slug, number=run.number)
 
 
 class PeopleOutlooks(ProjectView):

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import NewestFirst, ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import InputError
 from annotation.labelling.validation import MAX_COMMENT
@@ -115,7 +116,7 @@ class Rounds(ProjectView):
     def post(self, request: Request, slug: str) -> Response:
         """Have people answer items that are in no draw, blind to each other."""
         made = start_round(access=self.access, **self.parsed(RoundFields))
-        return Response(_content(made), status=status.HTTP_201_CREATED)
+        return created(_content(made), "api_round", slug=slug, number=made.number)
 
 
 class RoundDetail(ProjectView):

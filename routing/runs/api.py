@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import KeysetPages, ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer
 from annotation.jobs.serializers import JobBody, accepted
@@ -90,7 +91,7 @@ class RunList(ProjectView):
             allow_uncertifiable=fields.pop("anyway"),
             **fields,
         )
-        return Response(plan_content(run), status=status.HTTP_201_CREATED)
+        return created(plan_content(run), "api_run", slug=slug, number=run.number)
 
 
 class RunDetail(RunView):

@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.schema import list_of
 from annotation.errors import HypacError, InputError
 from annotation.models import User
@@ -130,7 +131,7 @@ class SourceList(ProjectView):
     def post(self, request: Request, slug: str) -> Response:
         """Add a model; without a position it comes last."""
         source = save_source(project=self.access.project, user=cast(User, request.user), **_arguments(self))
-        return Response(_saved(source), status=status.HTTP_201_CREATED)
+        return created(_saved(source), "api_source", slug=slug, source_id=source.pk)
 
 
 class SourceDetail(prompts.SourceView):
@@ -241,7 +242,7 @@ class PriceList(ProjectView):
         price = save_price(
             project=self.access.project, user=cast(User, request.user), **self.parsed(PriceFields)
         )
-        return Response(_price_content(price), status=status.HTTP_201_CREATED)
+        return created(_price_content(price), "api_price", slug=slug, price_id=price.pk)
 
 
 class PriceDetail(ProjectView):

@@ -22,6 +22,7 @@ from rest_framework.views import APIView
 
 from annotation.common import limits
 from annotation.common.api.allowed import bound_numbers, name_choices
+from annotation.common.api.conditional import answer_once, refuse_unchecked
 from annotation.common.api.cursors import make_cursor, read_cursor
 from annotation.common.api.idempotency import Answered, Keyed, begin_idempotent
 from annotation.common.api.problems import PROBLEM, problem_response
@@ -46,6 +47,8 @@ class ApiView(APIView):
     by_whole_token: ClassVar[frozenset[str]] = frozenset()
     # Methods whose answer holds a secret: it is not kept for an Idempotency-Key.
     answers_secret: ClassVar[frozenset[str]] = frozenset()
+    # Methods that compare an If-Match with what is there; with others it is refused.
+    compares: ClassVar[frozenset[str]] = frozenset()
     _keyed: Keyed | None = None
     # Filled in once the request was counted.
     rate_headers: Mapping[str, str] = MappingProxyType({})
@@ -82,11 +85,12 @@ class ApiView(APIView):
         # Only now: an unknown parameter is told to somebody who may ask at all.
         self._refuse_unknown_query()
         refuse_pieces(request)
+        refuse_unchecked(request, checked=self.compares)
         if hasattr(self, str(request.method).lower()):
             self._keyed = begin_idempotent(request)
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        """Stores the answer to a request that came with an Idempotency-Key."""
+        """Stores the answer to a request that came with an Idempotency-Key, and sends none that is known."""
         try:
             response = super().dispatch(request, *args, **kwargs)
         except BaseException:
@@ -95,7 +99,7 @@ class ApiView(APIView):
             raise
         if self._keyed:
             self._keyed.settle(response, secret=str(self.request.method) in self.answers_secret)
-        return response
+        return answer_once(request, response) if self.method == "GET" else response
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import KeysetPages, ProjectView
+from annotation.common.api.conditional import created
 from annotation.common.api.schema import Nothing, PageQuery, RegisteredField, list_of, page_of
 from annotation.common.events import EVENTS, TEST
 from annotation.common.shapes import SHAPES
@@ -138,7 +139,8 @@ class WebhookList(WebhookView):
         """The answer holds the secret that messages are signed with: it is shown this once."""
         body = self.parsed(NewWebhook)
         webhook, secret = manage.create_webhook(project=self.access.project, actor=self.access.user, **body)
-        return _with_secret(webhook, secret, status=201)
+        content = _with_secret(webhook, secret)
+        return created(content, "api_webhook", slug=slug, webhook_id=webhook.pk)
 
 
 class WebhookDetail(WebhookView):
@@ -171,7 +173,7 @@ class WebhookRotate(WebhookView):
         webhook = self.find(webhook_id)
         self.parsed(Nothing)
         secret = manage.rotate_secret(webhook=webhook, actor=self.access.user)
-        return _with_secret(webhook, secret)
+        return Response(_with_secret(webhook, secret))
 
 
 class WebhookTest(WebhookView):
@@ -250,9 +252,8 @@ def delivery_content(delivery: WebhookDelivery) -> dict[str, Any]:
     }
 
 
-def _with_secret(webhook: Webhook, secret: str, *, status: int = 200) -> Response:
-    content = {**webhook_content(webhook), "secret": secret}
-    return Response(content, status=status)
+def _with_secret(webhook: Webhook, secret: str) -> dict[str, Any]:
+    return {**webhook_content(webhook), "secret": secret}
 
 
 _HOOK = "projects/<slug:slug>/webhooks/<row:webhook_id>/"
