@@ -26,6 +26,8 @@ class HypacError(Exception):
         self.permanent = permanent
         self.code = code
         self.params = dict(params or {})
+        # Where it stands in the body of a request to the API, if that is not `where` itself.
+        self.path = where
 
     @classmethod
     def of(cls, error: "HypacError", *, where: str = "") -> Self:

@@ -26,21 +26,21 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not asks_a_program(request):
         return defaults.bad_request(request, exception)
     if isinstance(exception, DisallowedHost):
-        return _told(400, _("The header Host names another site than this one."))
-    return _told(400, _("This request cannot be read: look at its address and its headers."))
+        return _told("bad_request", _("The header Host names another site than this one."))
+    return _told("bad_request", _("This request cannot be read: look at its address and its headers."))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not asks_a_program(request):
         return defaults.permission_denied(request, exception)
-    return _told(403, _("You may not do this."))
+    return _told("permission_denied", _("You may not do this."))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not asks_a_program(request):
         _in_its_project(request)
         return defaults.page_not_found(request, exception)
-    return _told(404, _("There is nothing here, or nothing that you may see."))
+    return _told("not_found", _("There is nothing here, or nothing that you may see."))
 
 
 def _in_its_project(request: HttpRequest) -> None:
@@ -63,8 +63,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not asks_a_program(request):
         return defaults.server_error(request)
     words = _("An error of the server. Look whether what you asked for was done; its log has the request_id.")
-    return _told(500, words, request_id=getattr(request, "request_id", ""))
+    return _told("server_error", words, request_id=getattr(request, "request_id", ""))
 
 
-def _told(status: int, detail: str, **members: str) -> HttpResponse:
-    return JsonResponse(problem(status, detail, **members), status=status, content_type=PROBLEM)
+def _told(code: str, detail: str, **members: str) -> HttpResponse:
+    body = problem(code, detail, **members)
+    return JsonResponse(body, status=body["status"], content_type=PROBLEM)

@@ -71,7 +71,7 @@ class BodyLimitMiddleware:
             return None
         if of_the_api is not None:
             words = _("One request may have at most %(limit)s bytes.") % {"limit": f"{limit:,}"}
-            return JsonResponse(problem(413, words), status=413, content_type=PROBLEM)
+            return JsonResponse(problem("too_large", words), status=413, content_type=PROBLEM)
         return render(request, "413.html", {"limit": limit}, status=413)
 
 
@@ -126,7 +126,8 @@ class StatementLimitMiddleware:
         headers = {"Retry-After": "30", "Cache-Control": KEEP_NOTHING}
         if asks_a_program(request):
             words = _("The database took too long and was stopped. Ask for less, or try again later.")
-            return JsonResponse(problem(503, words), status=503, headers=headers, content_type=PROBLEM)
+            body = problem("database_too_slow", words)
+            return JsonResponse(body, status=503, headers=headers, content_type=PROBLEM)
         # Without the request: a page that asks the database for anything might fail as well.
         return HttpResponse(render_to_string("503.html"), status=503, headers=headers)
 

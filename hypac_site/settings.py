@@ -390,15 +390,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "PATH_CONVERTER_OVERRIDES": {"row": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
     # Values to choose from stand where they are used: no names for them, and none that clash.
-    "POSTPROCESSING_HOOKS": [],
-    "APPEND_COMPONENTS": {
-        "responses": {
-            "Problem": {
-                "description": "An error, after RFC 9457.",
-                "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
-            }
-        }
-    },
+    "POSTPROCESSING_HOOKS": ["annotation.common.api.schema.name_problems"],
 }
 
 # --- Language and time --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ class RoutingConfig(AppConfig):
         from annotation import failures
         from annotation.common import append_only
         from annotation.ports import connect_routing
-        from routing import checks, jobs, models  # noqa: F401 - `checks` registers itself
+        from routing import checks, error_codes, jobs, models  # noqa: F401 - two of them register themselves
         from routing.label_set import replace  # noqa: F401 - what breaks a certificate is registered there
         from routing.ports import Routing
         from routing.sources.backends import backend_classes

@@ -14,6 +14,8 @@ urlpatterns = [
     path("tokens/", tokens.TokenList.as_view(), name="api_tokens"),
     path("tokens/<row:token_id>/", tokens.TokenDetail.as_view(), name="api_token"),
     path("docs/", root.api_docs, name="api_docs"),
+    path("errors/", root.api_errors, name="api_errors"),
+    path("errors/<slug:code>/", root.api_errors, name="api_error"),
     path("schema/", root.Schema.as_view(), name="api_schema"),
     *urls.urlpatterns,
 ]

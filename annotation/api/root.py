@@ -1,10 +1,10 @@
-"""The addresses of the API that are about itself, and the page that shows it: Swagger UI, from files of this
-server alone.
+"""The addresses of the API that are about itself, and the pages that show it: Swagger UI, from files of this
+server alone, and the codes of errors.
 """
 
 from typing import Any, ClassVar
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
@@ -21,6 +21,7 @@ from rest_framework.response import Response
 from annotation.common.access import public
 from annotation.common.api.base import ApiView
 from annotation.common.api.problems import problem_response
+from annotation.error_codes import ERROR_CODES, FAULT_CODES, codes_by_status
 
 
 class OnceGenerator(SchemaGenerator):
@@ -83,11 +84,12 @@ class NothingHere(ApiView):
         super().initial(request, *args, **kwargs)
         if meant := _with_or_without_slash(request.path_info):
             words = _("There is nothing at this address. Perhaps you mean %(address)s.")
-            raise NotFound(words % {"address": meant})
+            raise NotFound(words % {"address": meant}, code="no_such_address")
         if request.path_info.endswith("/"):
             words = _("There is nothing at this address. Those of the API are listed at %(address)s.")
-            raise NotFound(words % {"address": reverse("api_docs")})
-        raise NotFound(_("There is nothing at this address. Those of the API end with a slash."))
+            raise NotFound(words % {"address": reverse("api_docs")}, code="no_such_address")
+        words = _("There is nothing at this address. Those of the API end with a slash.")
+        raise NotFound(words, code="no_such_address")
 
     @extend_schema(exclude=True)
     def get(self, request: Request, path: str) -> Response:
@@ -111,3 +113,16 @@ def _with_or_without_slash(path: str) -> str:
 @public("GET")
 def api_docs(request: HttpRequest) -> HttpResponseBase:
     return render(request, "api_docs.html")
+
+
+@public("GET")
+def api_errors(request: HttpRequest, code: str = "") -> HttpResponseBase:
+    """All codes of errors; above them the one that a problem's `type` names."""
+    if code and code not in ERROR_CODES:
+        raise Http404
+    context = {
+        "asked": ERROR_CODES.get(code),
+        "statuses": codes_by_status().items(),
+        "faults": FAULT_CODES.items(),
+    }
+    return render(request, "api_errors.html", context)

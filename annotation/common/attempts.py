@@ -32,7 +32,7 @@ class TooManyAttemptsError(HypacError):
     def __init__(self, wait: float) -> None:
         self.wait = max(1, math.ceil(wait))
         words = _("There were too many attempts. Try again in %(seconds)s seconds.") % {"seconds": self.wait}
-        super().__init__(words, permanent=False)
+        super().__init__(words, permanent=False, code="too_many_attempts")
 
 
 class ServerBusyError(Exception):

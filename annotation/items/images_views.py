@@ -90,8 +90,8 @@ def status_of(error: HypacError) -> int:
 
 class NotReadable(APIException):
     def __init__(self, error: HypacError) -> None:
-        super().__init__(error.message)
         self.status_code = status_of(error)
+        super().__init__(error.message, "image_lost" if error.permanent else "unavailable")
 
 
 class ItemImage(ProjectView):

@@ -30,7 +30,8 @@ class TokenAuthentication(auth.TokenAuthentication):
             found: tuple[User, ApiToken] | None = super().authenticate(request)
         except AuthenticationFailed:
             if (wait := WrongTokens().count(request)) is not None:
-                raise Throttled(wait, _("Too many tokens that do not hold came from this address.")) from None
+                words = _("Too many tokens that do not hold came from this address.")
+                raise Throttled(wait, words, code="too_many_wrong_tokens") from None
             raise
         return found
 

@@ -157,9 +157,10 @@ class OwnInvitationAccept(ApiView):
         user = cast(User, request.user)
         invitation = _own(user, invitation_id)
         if self.token and invitation.role in LEADERS:
-            raise NotAllowedError(
-                _("A token makes nobody owner or manager: it would outlast the token. Accept it at the site.")
+            words = _(
+                "A token makes nobody owner or manager: it would outlast the token. Accept it at the site."
             )
+            raise NotAllowedError(words, code="session_needed")
         membership = accept(invitation=invitation, user=user)
         place = reverse("api_project", kwargs={"slug": membership.project.slug})
         content = {"project": membership.project.slug, "role": membership.role}

@@ -17,8 +17,8 @@ from rest_framework.response import Response
 from annotation.common import limits
 from annotation.common.api.base import ApiView, NewestFirst, ProjectView
 from annotation.common.api.conditional import created
-from annotation.common.api.problems import PROBLEM, Problem
-from annotation.common.api.schema import Nothing, PageQuery, RegisteredField, page_of
+from annotation.common.api.problems import PROBLEM
+from annotation.common.api.schema import Nothing, PageQuery, Problem, RegisteredField, page_of
 from annotation.errors import NotAllowedError
 from annotation.models import MAX_OVERLAP, AuditEvent, Membership, Project, User
 from annotation.permissions import Access
@@ -44,6 +44,7 @@ IF_MATCH = OpenApiParameter(
 
 class ChangedMeanwhileError(APIException):
     status_code = 412
+    default_code = "changed_meanwhile"
     default_detail = "Somebody has changed the project since. Get it again before you change it."
 
 

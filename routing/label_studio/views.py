@@ -36,7 +36,7 @@ class PasswordTokenAuthentication(TokenAuthentication):
             return self.authenticate_credentials(_password(given))
         except AuthenticationFailed:
             if (wait := WrongTokens().count(request)) is not None:
-                raise Throttled(wait) from None
+                raise Throttled(wait, code="too_many_wrong_tokens") from None
             raise
 
 

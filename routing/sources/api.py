@@ -20,6 +20,7 @@ from annotation.models import User
 from routing.common.api_bodies import decimal_number, map_of
 from routing.models import ModelPrice, Source
 from routing.sources import prompts_api as prompts
+from routing.sources.backends import BACKENDS, backend_class
 from routing.sources.manage import delete_source, save_source
 from routing.sources.prices import MOST_CHARACTERS, delete_price, save_price
 from routing.sources.prompts_api import PromptBody
@@ -130,7 +131,7 @@ class SourceList(ProjectView):
     @extend_schema(request=SourceFields, responses={201: SavedSource})
     def post(self, request: Request, slug: str) -> Response:
         """Add a model; without a position it comes last."""
-        source = save_source(project=self.access.project, user=cast(User, request.user), **_arguments(self))
+        source = _save(self)
         return created(_saved(source), "api_source", slug=slug, source_id=source.pk)
 
 
@@ -144,18 +145,33 @@ class SourceDetail(prompts.SourceView):
     @extend_schema(request=SourceFields, responses=SavedSource)
     def put(self, request: Request, slug: str, source_id: int) -> Response:
         """Change the model: what is not given is set back to its default; position, prompt and key stay."""
-        source = save_source(
-            project=self.access.project,
-            user=cast(User, request.user),
-            source=self.find(source_id),
-            **_arguments(self),
-        )
-        return Response(_saved(source))
+        return Response(_saved(_save(self, self.find(source_id))))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, source_id: int) -> Response:
         delete_source(source=self.find(source_id), user=cast(User, request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _save(view: ProjectView, source: Source | None = None) -> Source:
+    """Errors of what stands in another field are told with its path."""
+    fields = _arguments(view)
+    parts = {"prices": fields["prices"], "prompt": prompts.PARTS, "params": _names_of_params(fields)}
+    try:
+        return save_source(
+            project=view.access.project, user=cast(User, view.request.user), source=source, **fields
+        )
+    except HypacError as error:
+        inside = (name for name, names in parts.items() if error.where in names)
+        if error.where not in fields and (name := next(inside, "")):
+            error.path = f"{name}.{error.where}"
+        raise
+
+
+def _names_of_params(fields: dict[str, Any]) -> set[str]:
+    """Those that were sent, and those that the backend knows, if there is such a one."""
+    known = BACKENDS.get(fields["backend"]) and backend_class(fields["backend"]).params
+    return {*fields["params"], *(param.name for param in known or ())}
 
 
 def _arguments(view: ProjectView) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def refuse_blind(access: Access) -> None:
             _(
                 "What models answered is shown once a run has been analysed, and not while another one is "
                 "open: until then everybody labels blind."
-            )
+            ),
+            code="still_blind",
         )
 
 

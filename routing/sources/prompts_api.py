@@ -22,15 +22,15 @@ from routing.sources.prompt_versions import prompt_in_force, takes_prompt
 from routing.sources.prompts import PRESETS
 from routing.sources.trials import newest_try, start_try
 
-_PARTS = ("system", "template", "examples")
+PARTS = ("system", "template", "examples")
 
 
 def prompt_from(sent: Any) -> Prompt | None:
     """The prompt in the body of a request; None where none was sent. Raises InputError where it is none."""
     if sent is None:
         return None
-    if not isinstance(sent, Mapping) or set(sent) - {*_PARTS, "number"}:
-        raise InputError(f"A prompt is an object with {', '.join(_PARTS)}.", where="prompt")
+    if not isinstance(sent, Mapping) or set(sent) - {*PARTS, "number"}:
+        raise InputError(f"A prompt is an object with {', '.join(PARTS)}.", where="prompt")
     system, template, examples = sent.get("system", ""), sent.get("template", ""), sent.get("examples", [])
     if not isinstance(system, str) or not isinstance(template, str) or not isinstance(examples, list):
         raise InputError("Its system message and template are text, its examples a list.", where="prompt")

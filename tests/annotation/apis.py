@@ -4,7 +4,9 @@ import json
 from typing import Any
 
 from django.test import Client
+from django.urls import reverse
 
+from annotation.error_codes import ERROR_CODES
 from annotation.models import Project, User
 
 NDJSON = "application/x-ndjson"
@@ -60,4 +62,6 @@ def problem(response: Any, status: int) -> dict[str, Any]:
     body: dict[str, Any] = response.json()
     assert body["status"] == status
     assert body["detail"]
+    assert ERROR_CODES[body["code"]].status == status
+    assert body["type"] == reverse("api_error", args=[body["code"]])
     return body

@@ -329,6 +329,8 @@ PUBLIC: dict[str, set[str]] = {
     "security_txt": {"GET"},
     "api_schema": {"GET"},
     "api_docs": {"GET"},
+    "api_errors": {"GET"},
+    "api_error": {"GET"},
     "api_nothing_here": set(METHODS),
     "api_label_studio_nothing_here": set(METHODS),
     **{
@@ -515,7 +517,7 @@ def test_a_token_sees_no_more_by_head_than_by_get(world: World, arguments: dict[
         make_token(user=owner, name="role", role="viewer")[1],
         make_token(user=owner, name="project", project=world.project)[1],
     ]
-    parts = {**arguments, "path": "nowhere/", "token_id": 1}
+    parts = {**arguments, "path": "nowhere/", "token_id": 1, "code": "not_found"}
     refused = 0
     for secret in secrets:
         client = Client(raise_request_exception=False, headers={"Authorization": f"Token {secret}"})
@@ -573,6 +575,7 @@ def test_pages_without_a_project() -> None:
                 name,
                 {
                     **{"uidb64": "MQ", "token": "no-such-token", "path": "nowhere/", "token_id": 1},
+                    "code": "not_found",
                     **{"slug": "no-such", "number": 1, "source_id": 1, "invitation_id": 1, "name": "none"},
                 },
             )

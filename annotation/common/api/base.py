@@ -154,9 +154,14 @@ class ApiView(APIView):
     def _look_at_token(self) -> None:
         token, method = self.token, self.method
         if token and method in self.by_session:
-            raise NotAllowedError(_("Only somebody who is logged in at the site can do this, not a token."))
+            raise NotAllowedError(
+                _("Only somebody who is logged in at the site can do this, not a token."),
+                code="session_needed",
+            )
         if token and method in self.by_whole_token and token.is_limited:
-            raise NotAllowedError(_("A token with a role or for one project cannot do this."))
+            raise NotAllowedError(
+                _("A token with a role or for one project cannot do this."), code="token_too_narrow"
+            )
 
     def _refuse_unknown_query(self) -> None:
         """Query parameters that the method's schema does not name, also where it reads none."""
@@ -240,7 +245,9 @@ class ProjectView(ApiView):
             raise Http404("There is no such project, or you are no member of it.")
         action = self.actions.get(self.method)
         if action and access.closed(action):
-            raise NotAllowedError(_("This project is archived: nothing in it can be changed."))
+            raise NotAllowedError(
+                _("This project is archived: nothing in it can be changed."), code="project_archived"
+            )
         if action and not access.allows(action):
             capped = f" with a token as {access.cap}" if access.cap else ""
             raise NotAllowedError(f"Your role in this project ({access.role}){capped} may not do this.")
@@ -253,7 +260,8 @@ class ProjectView(ApiView):
         if self.token and (leading := [role for role in roles if role in LEADERS]):
             raise NotAllowedError(
                 f"A token makes nobody {leading[0]} and takes that from nobody: it would outlast the token. "
-                "Log in at the site for this."
+                "Log in at the site for this.",
+                code="session_needed",
             )
 
 
@@ -268,6 +276,7 @@ def _refuse_unknown(sent: Any, known: list[str], what: str) -> None:
             f"Unknown {what if len(unknown) == 1 else f'{what}s'} {named}"
             f"{f' and {more} more' if more > 0 else ''}; {takes}. Nothing was done.",
             where=unknown[0][:40],
+            code="unknown_name",
         )
 
 

@@ -41,15 +41,17 @@ _CHUNK = 64 * 1024
 
 class OtherRequest(APIException):
     status_code = 422
+    default_code = "idempotency_key_reused"
 
     def __init__(self) -> None:
         super().__init__(_("This Idempotency-Key came with another request before. Take a new key."))
 
 
 class AtWork(APIException):
-    """With a Retry-After, by which a program knows it from other conflicts."""
+    """With a Retry-After."""
 
     status_code = 409
+    default_code = "request_at_work"
     wait = 1
 
     def __init__(self) -> None:
@@ -153,7 +155,8 @@ def begin_idempotent(request: Request) -> Keyed | None:
             _(
                 "The first request with this Idempotency-Key broke off in the server: nobody knows whether "
                 "it was done. Look whether it was; if not, send it with a new key."
-            )
+            ),
+            code="request_broke_off",
         )
     if row.status is None:
         raise AtWork
@@ -170,6 +173,7 @@ def _refuse_too_many(user: User, row: KeyedRequest) -> None:
         wait.total_seconds(),
         _("At most %(most)s requests with an Idempotency-Key are kept of each person, for %(hours)s hours.")
         % {"most": f"{MOST_KEYS:,}", "hours": KEPT // timedelta(hours=1)},
+        code="too_many_keys",
     )
 
 
@@ -190,7 +194,8 @@ def _again(row: KeyedRequest) -> HttpResponse:
             _(
                 "This request was done before. Its answer is not kept, as it held a secret, was large, or "
                 "many others came after it."
-            )
+            ),
+            code="answer_not_kept",
         )
     response = HttpResponse(bytes(row.body), status=row.status, headers=row.headers)
     response.headers[REPLAYED] = "true"
@@ -216,7 +221,8 @@ def _content(request: Request) -> tuple[str, _Hashed | None]:
 
 
 def _cut_off() -> InputError:
-    return InputError(_("The request broke off: not all of its body came. Send it again."))
+    words = _("The request broke off: not all of its body came. Send it again.")
+    return InputError(words, code="body_cut_off")
 
 
 def _of_form(request: Request) -> str:

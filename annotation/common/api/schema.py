@@ -13,8 +13,8 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from rest_framework import serializers
 
-from annotation.common.api.problems import Problem
 from annotation.common.converters import LARGEST
+from annotation.error_codes import ERROR_CODES, FAULT_CODES, codes_by_status
 
 PREFIX = "/api/v1/"
 OF_A_PROJECT = f"{PREFIX}projects/{{slug}}/"
@@ -25,7 +25,6 @@ _KEY_HEADER = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$"},
     "description": "Of your own, new for each request: one that is sent again under its key is done once.",
 }
-_PROBLEM = {"$ref": "#/components/responses/Problem"}
 
 
 class Nothing(serializers.Serializer[Any]):
@@ -37,6 +36,34 @@ class RegisteredField(serializers.ChoiceField):
 
     def __init__(self, *, registered: Callable[[], Iterable[Any]], **options: Any) -> None:
         super().__init__(choices=list(registered()), **options)
+
+
+class Fault(serializers.Serializer[Any]):
+    """One field or parameter that is at fault."""
+
+    field = serializers.CharField(help_text="By its path in the request, such as `params.model`.")
+    code = RegisteredField(registered=lambda: FAULT_CODES)
+    detail = serializers.CharField()
+
+
+class Problem(serializers.Serializer[Any]):
+    """What went wrong, after RFC 9457."""
+
+    type = serializers.CharField(help_text="The address of a page on this code.")
+    code = RegisteredField(registered=lambda: sorted(ERROR_CODES), help_text="What programs go by.")
+    title = serializers.CharField(help_text="What the code means, in English.")
+    status = serializers.IntegerField()
+    detail = serializers.CharField(help_text="What happened, where, and what to do.")
+    faults = Fault(many=True, required=False, help_text="All fields at fault.")
+    field = serializers.CharField(required=False, help_text="The first of them; `faults` says more.")
+    request_id = serializers.CharField(
+        required=False, help_text="Of an error of the server: the lines of its log about it have it, too."
+    )
+    errors = serializers.DictField(  # type: ignore[assignment]
+        child=serializers.ListField(child=serializers.CharField()),
+        required=False,
+        help_text="The messages by field; `faults` says more.",
+    )
 
 
 class PageQuery(serializers.Serializer[Any]):
@@ -112,14 +139,30 @@ class HypacSchema(AutoSchema):
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         self.resolve_serializer(Problem, "response")
-        codes = [400, 406, 429]
+        statuses = [400, 406, 429, 500, 503]
         if self.get_auth():
-            codes += [401, 403]
+            statuses += [401, 403]
         if "{" in self.path:
-            codes.append(404)
+            statuses.append(404)
         if self.method in WRITES:
-            codes += [409, 413, 415, 422]
-        return {**bodies, **{str(code): _PROBLEM for code in sorted(codes) if str(code) not in bodies}}
+            statuses += [409, 413, 415, 422]
+        problems = {
+            str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in sorted(statuses)
+        }
+        return {**problems, **bodies}
+
+
+def name_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Describe the problems of each status, with the codes that they may have (a hook of drf-spectacular)."""
+    responses = result["components"].setdefault("responses", {})
+    for status, codes in codes_by_status().items():
+        told = {"type": "object", "properties": {"code": {"enum": [known.code for known in codes]}}}
+        schema = {"allOf": [{"$ref": "#/components/schemas/Problem"}, told]}
+        responses[f"Problem{status}"] = {
+            "description": "; ".join(f"`{known.code}`: {known.title}" for known in codes) + ".",
+            "content": {"application/problem+json": {"schema": schema}},
+        }
+    return result
 
 
 class SessionScheme(BuiltInSessionScheme):

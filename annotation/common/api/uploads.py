@@ -21,10 +21,12 @@ from annotation.models import Project, StoredFile
 
 class TooLargeError(APIException):
     status_code = 413
+    default_code = "too_large"
 
 
 class LengthRequired(APIException):
     status_code = 411
+    default_code = "length_required"
 
 
 class RawParser(BaseParser):

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from testbed.factories import add_member
 from testbed.worlds import make_world
+from tests.annotation.apis import problem
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -149,3 +150,21 @@ def test_a_character_that_no_database_keeps_is_refused_by_its_field(
     answer = client.post(url, fields, content_type=JSON)
     assert (answer.status_code, answer.json()["field"]) == (400, field)
     assert not world.project.sources.filter(name="odd").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "path"),
+    [
+        ({"params": {"label_column": "none"}}, "label_column", "params.label_column"),
+        ({"params": {"labels": "model1"}}, "labels", "params.labels"),
+        ({"params": {}}, "label_column", "params.label_column"),
+        ({"prices": {"per_token": "much"}}, "per_token", "prices.per_token"),
+        ({"backend": "none"}, "backend", "backend"),
+    ],
+)
+def test_a_fault_has_the_full_path_and_field_the_name_that_it_always_had(client, world, changed, field, path):
+    client.force_login(world.manager)
+    answer = client.post(reverse("api_sources", args=[world.project.slug]), new(**changed), content_type=JSON)
+    told = problem(answer, 400)
+    assert told["field"] == field
+    assert told["faults"] == [{"field": path, "code": "invalid", "detail": told["detail"]}]

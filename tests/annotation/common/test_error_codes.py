@@ -1,0 +1,161 @@
+"""Errors that programs can tell apart: the registry, who uses it, and what answers say of it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from rest_framework import exceptions
+
+from annotation import error_codes
+from annotation.error_codes import ERROR_CODES, FAULT_CODES, GENERAL, code_of, codes_by_status
+from annotation.models import Job
+from testbed.factories import add_member, make_project, make_user
+from tests.annotation.apis import Api, problem
+from tests.error_table import DOCUMENT, written
+
+ROOT = Path(error_codes.__file__).resolve().parent.parent
+# How source names a code: as this argument, or as this attribute of a class.
+NAMES = ("code", "default_code")
+OF_DJANGO_REST_FRAMEWORK = {
+    str(kind.default_code)
+    for kind in vars(exceptions).values()
+    if isinstance(kind, type) and issubclass(kind, exceptions.APIException)
+}
+
+
+def _trees() -> Iterator[tuple[str, ast.Module]]:
+    for part in ("annotation", "routing", "hypac_site"):
+        for path in sorted((ROOT / part).rglob("*.py")):
+            if "migrations" not in path.parts and path.name != "error_codes.py":
+                yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+
+
+def _texts(node: ast.expr) -> set[str]:
+    """The texts that an expression can be."""
+    if isinstance(node, ast.IfExp):
+        return _texts(node.body) | _texts(node.orelse)
+    return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    """The codes that a module names, of errors and of others."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            given = [word.value for word in node.keywords if word.arg in NAMES]
+            if called in ("problem", "_told", "Refusal", "register", "__init__"):
+                given += node.args[:2]
+            for value in given:
+                yield from _texts(value)
+        elif isinstance(node, ast.Assign) and any(getattr(to, "id", "") in NAMES for to in node.targets):
+            yield from _texts(node.value)
+
+
+def test_no_registered_code_is_unused() -> None:
+    named = {code for _, tree in _trees() for code in _named(tree)}
+    assert sorted(set(ERROR_CODES) - named - set(GENERAL.values()) - OF_DJANGO_REST_FRAMEWORK) == []
+
+
+def test_codes_are_words_that_a_job_can_keep_and_each_says_what_to_do() -> None:
+    most = Job._meta.get_field("error_code").max_length
+    for known in ERROR_CODES.values():
+        assert re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", known.code)
+        assert len(known.code) <= (most or 0)
+        assert re.fullmatch(r"[A-Z][^|]*[^.|]", known.title), known
+        assert re.fullmatch(r"[A-Z][^|]*\.", known.remedy), known
+
+
+def test_each_status_has_a_general_code_first() -> None:
+    assert {status: codes[0].code for status, codes in codes_by_status().items()} == GENERAL
+    assert code_of("not_found", 404) == "not_found"
+    assert code_of("not_found", 409) == code_of(None, 409) == code_of("of_a_job", 409) == "conflict"
+
+
+def test_the_document_has_the_table() -> None:
+    assert DOCUMENT.read_text() == written(), "run `python -m tests.error_table`"
+
+
+@pytest.mark.django_db
+def test_answers_name_each_field_at_fault_by_its_path() -> None:
+    project = make_project()
+    api = Api(project, add_member(project, "owner"))
+    answer = problem(api.put("choices/", choices=[{"name": "a"}, {"key": "b", "hotkey": "too long"}]), 400)
+    assert answer["code"] == "invalid_input"
+    assert [(fault["field"], fault["code"]) for fault in answer["faults"]] == [
+        ("choices[1].name", "required"),
+        ("choices[1].hotkey", "max_length"),
+    ]
+    assert all(fault["detail"] and set(fault) == {"field", "code", "detail"} for fault in answer["faults"])
+    # As before there were faults.
+    assert answer["field"] == "choices[1].name"
+    assert set(answer["errors"]) == {"choices[1].name", "choices[1].hotkey"}
+
+    answer = problem(api.patch(nmae="x"), 400)
+    assert (answer["code"], answer["faults"][0]["field"]) == ("unknown_name", "nmae")
+    assert answer["faults"][0]["code"] == "unknown"
+
+    answer = problem(api.patch(name=""), 400)
+    assert [(fault["field"], fault["code"]) for fault in answer["faults"]] == [("name", "blank")]
+
+
+@pytest.mark.django_db
+def test_the_same_status_has_different_codes() -> None:
+    project = make_project()
+    owner = add_member(project, "owner")
+    api, nobody = Api(project, owner), Api(project, None)
+    assert problem(nobody.get(), 401)["code"] == "not_authenticated"
+    wrong = nobody.client.get(nobody.base, headers={"Authorization": "Token hypac_wrong"})
+    assert problem(wrong, 401)["code"] == "authentication_failed"
+    assert problem(Api(project, make_user()).get(), 404)["code"] == "not_found"
+    assert problem(api.get("nowhere/"), 404)["code"] == "no_such_address"
+    assert problem(api.send("PUT", "", {}), 405)["code"] == "method_not_allowed"
+    assert problem(api.client.get(api.base, headers={"Accept": "image/png"}), 406)["code"] == "not_acceptable"
+    assert problem(api.raw("choices/", b"{", "application/json"), 405)["code"] == "method_not_allowed"
+    half = api.client.put(f"{api.base}choices/", b"{", content_type="application/json")
+    assert problem(half, 400)["code"] == "parse_error"
+    assert problem(api.client.put(f"{api.base}choices/", b"x", content_type="a/b"), 415)["code"] == (
+        "unsupported_media_type"
+    )
+    changed = api.send("PATCH", "", {"name": "x"}, **{"If-Match": '"old"'})
+    assert problem(changed, 412)["code"] == "changed_meanwhile"
+    assert (
+        problem(Api(project, add_member(project, "viewer")).patch(name="x"), 403)["code"]
+        == "permission_denied"
+    )
+    assert api.post("archive/").status_code == 200
+    assert problem(api.patch(name="x"), 403)["code"] == "project_archived"
+
+
+@pytest.mark.django_db
+def test_the_address_of_a_code_is_a_page_for_everybody() -> None:
+    listed = Client().get(reverse("api_errors")).content.decode()
+    for known in ERROR_CODES.values():
+        page = Client().get(reverse("api_error", args=[known.code]))
+        assert page.status_code == 200
+        assert page["Content-Type"].startswith("text/html")
+        assert f"<h1><code>{known.code}</code></h1>" in page.content.decode()
+        assert f'href="{reverse("api_error", args=[known.code])}"' in listed
+    assert all(f"<code>{code}</code>" in listed for code in FAULT_CODES)
+    problem(Client().get(reverse("api_error", args=["no_such_code"])), 404)
+
+
+@pytest.mark.costly
+def test_the_schema_names_the_codes_of_each_status() -> None:
+    from drf_spectacular.generators import SchemaGenerator
+
+    schema: dict[str, Any] = SchemaGenerator().get_schema(public=True)
+    name = {"responses": schema["components"]["responses"]}
+    of_problem = schema["components"]["schemas"]["Problem"]["properties"]
+    assert set(of_problem["code"]["enum"]) == set(ERROR_CODES)
+    assert set(schema["components"]["schemas"]["Fault"]["properties"]["code"]["enum"]) == set(FAULT_CODES)
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for status in ("400", "406", "429", "500", "503"):
+                asked = operation["responses"][status]["$ref"].rpartition("/")[2]
+                content = name["responses"][asked]["content"]["application/problem+json"]
+                assert GENERAL[int(status)] in content["schema"]["allOf"][1]["properties"]["code"]["enum"]
