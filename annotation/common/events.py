@@ -80,7 +80,7 @@ def store(
     message = uuid.uuid5(_ONCE, f"{project.pk}:{event}:{key}") if key else uuid.uuid4()
     body = {
         "type": event,
-        "timestamp": timezone.now().isoformat(),
+        "timestamp": timezone.now().isoformat().replace("+00:00", "Z"),
         "data": {"project": project.slug, **data},
     }
     title, of = EVENTS.get(event, _("A test: nothing has happened")), (project.slug, project.name)

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from annotation.common.api.base import OldestFirst, ProjectView
 from annotation.common.api.conditional import created
 from annotation.common.api.schema import PageQuery, page_of
+from annotation.common.money import MoneyField, in_full
 from annotation.models import Membership
 from annotation.people import members as service
 from annotation.people.invitations_api import InvitationBody, invitation_content
@@ -64,7 +65,7 @@ class WorkBody(serializers.Serializer[Any]):
     active = serializers.FloatField(allow_null=True, help_text="Time on all of them.")
     pace = serializers.FloatField(allow_null=True, help_text="Items an hour of that time.")
     last = serializers.DateTimeField(allow_null=True)
-    cost = serializers.CharField(help_text="At the project's price of today, a decimal number.")
+    cost = MoneyField(help_text="At the project's price of today.")
     agreement = AnnotatorAgreementBody(allow_null=True)
 
 
@@ -148,4 +149,4 @@ def _content(membership: Membership) -> dict[str, Any]:
 
 
 def _work(work: Work) -> dict[str, Any]:
-    return {**asdict(work), "cost": str(work.cost)}
+    return {**asdict(work), "cost": in_full(work.cost)}

@@ -19,6 +19,7 @@ from annotation.common.api.base import ApiView, NewestFirst, ProjectView
 from annotation.common.api.conditional import created
 from annotation.common.api.problems import PROBLEM
 from annotation.common.api.schema import Nothing, PageQuery, Problem, RegisteredField, page_of
+from annotation.common.money import MoneyField, in_full
 from annotation.errors import NotAllowedError
 from annotation.models import MAX_OVERLAP, AuditEvent, Membership, Project, User
 from annotation.permissions import Access
@@ -122,11 +123,8 @@ class ProjectBody(ProjectSummary):
     question = serializers.CharField(allow_blank=True)
     guidelines = serializers.CharField(allow_blank=True)
     currency = serializers.CharField()
-    human_cost = serializers.DecimalField(
-        max_digits=14,
-        decimal_places=6,
-        allow_null=True,
-        help_text="What one label by a person costs; null for annotators.",
+    human_cost = MoneyField(
+        allow_null=True, help_text="What one label by a person costs; null for annotators."
     )
     lease_seconds = serializers.IntegerField()
     text_format = serializers.ChoiceField(choices=Project.TextFormat.choices)
@@ -297,7 +295,7 @@ def _details(project: Project, role: str, *, costs: bool) -> dict[str, Any]:
     return {
         **_summary(project, role),
         **_settings(project),
-        "human_cost": str(project.human_cost) if costs else None,
+        "human_cost": in_full(project.human_cost) if costs else None,
     }
 
 

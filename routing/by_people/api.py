@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
 from annotation.common.api.conditional import created
+from annotation.common.money import MoneyField, in_full
 from annotation.models import MAX_OVERLAP
 from routing.by_people.forms import LARGEST
 from routing.by_people.start import Wanted, people_outlook, start_people_run
@@ -57,7 +58,7 @@ class PeopleOutlookBody(serializers.Serializer[Any]):
     labelled = serializers.IntegerField(help_text="Of these, those that have a label already, and keep it.")
     items = serializers.IntegerField(help_text="Items that people would be asked about.")
     answers = decimal_number(help_text="Labels that they would give, on average.")
-    cost = decimal_number()
+    cost = MoneyField()
     seconds_per_label = serializers.IntegerField()
     seconds = serializers.FloatField(help_text="Of people's time, in all.")
 
@@ -81,6 +82,7 @@ class PeopleOutlooks(ProjectView):
         found = people_outlook(access=self.access, wanted=Wanted(**self.parsed(PeopleRunFields)))
         content = asdict(found)
         time = content.pop("time")
+        content["cost"] = in_full(found.cost)
         return Response({**content, "seconds_per_label": time["seconds"], "seconds": found.seconds})
 
 

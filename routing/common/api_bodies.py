@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from annotation.common.money import MoneyField
 from routing.models import Run
 
 
@@ -32,12 +33,12 @@ class Progress(serializers.Serializer[Any]):
 class MoneyBody(serializers.Serializer[Any]):
     """What the models of a run cost; `budget` and `left` are null where there is no limit."""
 
-    budget = decimal_number(allow_null=True)
-    spent = decimal_number()
-    set_aside = decimal_number()
-    lost = decimal_number()
+    budget = MoneyField(allow_null=True)
+    spent = MoneyField()
+    set_aside = MoneyField()
+    lost = MoneyField()
     lost_calls = serializers.IntegerField()
-    left = decimal_number(allow_null=True)
+    left = MoneyField(allow_null=True)
 
 
 class OptionBody(serializers.Serializer[Any]):
@@ -99,13 +100,13 @@ class RunBody(serializers.Serializer[Any]):
     loss_params = map_of(serializers.JSONField())
     score = serializers.CharField(allow_blank=True)
     score_params = map_of(serializers.JSONField())
-    human_cost = decimal_number()
+    human_cost = MoneyField()
     overlap = serializers.IntegerField()
     overlap_share = decimal_number()
     consensus = serializers.CharField()
     reference = serializers.ChoiceField(choices=Run.Reference.choices)
     expert_name = serializers.CharField(allow_blank=True)
-    expert_cost = decimal_number(allow_null=True)
+    expert_cost = MoneyField(allow_null=True)
     recheck_share = decimal_number(allow_null=True)
     audit_share = decimal_number(allow_null=True)
     accepted_error = decimal_number(allow_null=True)
@@ -129,9 +130,9 @@ class RunSourceBody(serializers.Serializer[Any]):
     """A source as the plan froze it."""
 
     position = serializers.IntegerField()
-    source__name = serializers.CharField()
+    source = serializers.CharField(help_text="Its name.")  # type: ignore[assignment]
     fingerprint = serializers.CharField()
-    cost_per_label = decimal_number()
+    cost_per_label = MoneyField()
     cost_function = serializers.CharField()
     prices = map_of(serializers.CharField())
 
@@ -304,7 +305,7 @@ class RunDetails(RunBody):
     calibration = Progress(allow_null=True)
     labelling = Progress(allow_null=True)
     expert = Progress(allow_null=True, help_text="What the expert labels now, or labelled last.")
-    paid = decimal_number()
+    paid = MoneyField()
     models = MoneyBody()
     alpha_total = decimal_number()
     commitments = CommitmentBody(many=True)
@@ -318,8 +319,8 @@ class RunDetails(RunBody):
     certificate = CertificateBody(required=False)
     labels_by_source = LabelsBySource(many=True, required=False)
     blanks = serializers.IntegerField(required=False)
-    routing_saving = decimal_number(required=False, allow_null=True)
-    net_saving = decimal_number(required=False, allow_null=True)
+    routing_saving = MoneyField(required=False, allow_null=True)
+    net_saving = MoneyField(required=False, allow_null=True)
     savings_final = serializers.BooleanField(required=False)
     two_people = TwoPeopleBody(
         required=False,
@@ -363,7 +364,7 @@ class PaidBody(serializers.Serializer[Any]):
     stage = serializers.CharField()
     stage_title = serializers.CharField()
     quantity = serializers.IntegerField()
-    amount = decimal_number()
+    amount = MoneyField()
     by_expert = serializers.BooleanField()
 
 

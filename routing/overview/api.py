@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
+from annotation.common.money import in_full
 from routing.common.api_bodies import OverviewBody
 from routing.overview.queries import read_overview
 
@@ -31,7 +32,7 @@ class Overview(ProjectView):
                 "next_step": view.next_step.text,
                 "run": view.run.number if view.run else None,
                 "stuck": view.stuck,
-                "paid": [asdict(line) for line in view.spend],
+                "paid": [{**asdict(line), "amount": in_full(line.amount)} for line in view.spend],
             }
         )
 

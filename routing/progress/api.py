@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
-from routing.common.api_bodies import decimal_number
+from annotation.common.money import MoneyField, in_full
 from routing.progress.queries import read_progress
 
 
@@ -53,9 +53,9 @@ class RunMoneyBody(serializers.Serializer[Any]):
     """`budget` is for the models alone, null where there is none."""
 
     run = serializers.IntegerField()
-    budget = decimal_number(allow_null=True)
-    models = decimal_number()
-    people = decimal_number()
+    budget = MoneyField(allow_null=True)
+    models = MoneyField()
+    people = MoneyField()
 
 
 class ProgressBody(serializers.Serializer[Any]):
@@ -65,8 +65,8 @@ class ProgressBody(serializers.Serializer[Any]):
     people = PersonProgressBody(many=True)
     sources = SourceProgressBody(many=True, help_text="Empty before a run is analysed.")
     money = RunMoneyBody(many=True, help_text="Of the newest runs, the newest first.")
-    models = decimal_number(help_text="Paid for models in the whole project.")
-    by_people = decimal_number(help_text="And for labels of people.")
+    models = MoneyField(help_text="Paid for models in the whole project.")
+    by_people = MoneyField(help_text="And for labels of people.")
 
 
 class Progress(ProjectView):
@@ -113,14 +113,14 @@ class Progress(ProjectView):
                 "money": [
                     {
                         "run": row.run.number,
-                        "budget": row.budget,
-                        "models": row.models,
-                        "people": row.people,
+                        "budget": in_full(row.budget),
+                        "models": in_full(row.models),
+                        "people": in_full(row.people),
                     }
                     for row in found.money
                 ],
-                "models": found.models,
-                "by_people": found.by_people,
+                "models": in_full(found.models),
+                "by_people": in_full(found.by_people),
             }
         )
 

@@ -18,11 +18,12 @@ from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.conditional import created
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer
+from annotation.common.money import in_full
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.labelling.queue import BatchProgress
 from annotation.models import User
 from routing.common.api_bodies import MoneyBody, RunBody, RunDetails
-from routing.models import Certificate, Run
+from routing.models import Certificate, Run, RunSource
 from routing.runs.budget import set_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
@@ -100,16 +101,13 @@ class RunDetail(RunView):
         run = self.find_run(number)
         report = run_report(run)
         body = plan_content(run) | {
-            "sources": list(
-                run.run_sources.order_by("position").values(
-                    *("position", "source__name", "fingerprint"),
-                    *("cost_per_label", "cost_function", "prices"),
-                )
-            ),
+            "sources": [
+                _source(frozen) for frozen in run.run_sources.select_related("source").order_by("position")
+            ],
             "calibration": _progress(report.progress),
             "labelling": _progress(report.routed_progress),
             "expert": _progress(report.expert_progress),
-            "paid": report.savings.paid,
+            "paid": in_full(report.savings.paid),
             "models": money_of(run),
             "alpha_total": report.alpha_total,
             **_committed(run),
@@ -141,8 +139,8 @@ class RunDetail(RunView):
                     for count in report.counts
                 ],
                 "blanks": report.blanks,
-                "routing_saving": report.routing_saving,
-                "net_saving": report.net_saving,
+                "routing_saving": in_full(report.routing_saving),
+                "net_saving": in_full(report.net_saving),
                 "savings_final": report.savings.final,
                 "two_people": report.certificate.figures.get(FIGURE),
                 "figures": report.certificate.figures,
@@ -278,7 +276,14 @@ def plan_content(run: Run) -> dict[str, Any]:
         *("pool_size", "later_size", "whole_size", "pool_hash"),
         *("created_at", "analysed_at", "routed_at", "completed_at"),
     )
-    return {name: getattr(run, name) for name in names}
+    money = {name: in_full(getattr(run, name)) for name in ("human_cost", "expert_cost")}
+    return {name: getattr(run, name) for name in names} | money
+
+
+def _source(frozen: RunSource) -> dict[str, Any]:
+    names = ("position", "fingerprint", "cost_function", "prices")
+    told = {name: getattr(frozen, name) for name in names}
+    return {"source": frozen.source.name, "cost_per_label": in_full(frozen.cost_per_label), **told}
 
 
 def _progress(progress: BatchProgress | None) -> dict[str, int] | None:
@@ -358,12 +363,12 @@ def money_of(run: Run) -> dict[str, Any]:
     """What the models of a run cost; `left` is null where there is no budget."""
     money = model_money(run)
     return {
-        "budget": money.budget,
-        "spent": money.spent,
-        "set_aside": money.under_way,
-        "lost": money.lost,
+        "budget": in_full(money.budget),
+        "spent": in_full(money.spent),
+        "set_aside": in_full(money.under_way),
+        "lost": in_full(money.lost),
         "lost_calls": money.lost_calls,
-        "left": money.left,
+        "left": in_full(money.left),
     }
 
 

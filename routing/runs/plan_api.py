@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
 from annotation.common.api.schema import Nothing
+from annotation.common.money import MoneyField, in_full
 from annotation.models import Project, User
 from routing.common.api_bodies import OptionBody, decimal_number
 from routing.models import Run
@@ -194,7 +195,7 @@ class OfferBody(serializers.Serializer[Any]):
     sources = serializers.ListField(child=serializers.CharField())
     pool_size = serializers.IntegerField()
     pilot_size = serializers.IntegerField()
-    price = decimal_number()
+    price = MoneyField()
     currency = serializers.CharField()
 
 
@@ -215,14 +216,14 @@ class OutlookBody(serializers.Serializer[Any]):
     allowed_mean_loss = serializers.FloatField(allow_null=True)
     exact = serializers.BooleanField()
     currency = serializers.CharField()
-    calibration_cost = decimal_number()
-    model_cost = decimal_number()
-    model_cost_at_least = decimal_number(
+    calibration_cost = MoneyField()
+    model_cost = MoneyField()
+    model_cost_at_least = MoneyField(
         help_text="Less than `model_cost` where a dear model is asked about drawn items only where needed."
     )
-    at_least = decimal_number()
-    at_most = decimal_number()
-    people_only = decimal_number()
+    at_least = MoneyField()
+    at_most = MoneyField()
+    people_only = MoneyField()
     people_at_least = serializers.IntegerField(
         help_text="Items that people label whatever the thresholds, as far as that is known."
     )
@@ -286,7 +287,7 @@ class Measure(ProjectView):
                 "sources": [source.name for source in offered.sources],
                 "pool_size": offered.pool_size,
                 "pilot_size": offered.size,
-                "price": offered.price,
+                "price": in_full(offered.price),
                 "currency": self.access.project.currency,
             }
         )
@@ -363,12 +364,12 @@ def outlook_content(seen: PlanOutlook) -> dict[str, Any]:
         "allowed_mean_loss": facts.allowed_mean_loss,
         "exact": facts.exact,
         "currency": seen.currency,
-        "calibration_cost": seen.calibration_cost,
-        "model_cost": seen.model_cost,
-        "model_cost_at_least": seen.model_cost_at_least,
-        "at_least": seen.at_least,
-        "at_most": seen.at_most,
-        "people_only": seen.people_only,
+        "calibration_cost": in_full(seen.calibration_cost),
+        "model_cost": in_full(seen.model_cost),
+        "model_cost_at_least": in_full(seen.model_cost_at_least),
+        "at_least": in_full(seen.at_least),
+        "at_most": in_full(seen.at_most),
+        "people_only": in_full(seen.people_only),
         "people_at_least": seen.people_at_least,
         "nearly_all_to_people": bool(seen.nearly_all),
         "usability": [usability_content(source) for source in seen.looked.sources],

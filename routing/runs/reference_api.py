@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from annotation.common.money import MoneyField, in_full
 from annotation.models import Project
-from routing.common.api_bodies import decimal_number
 from routing.core.reference.ways import NAMES
 from routing.runs.plan import PlanOutlook
 from routing.runs.reference_outlook import (
@@ -46,7 +46,7 @@ class ReferencesBody(serializers.Serializer[Any]):
     """By the measured pilot and what is assumed of people: no promise."""
 
     recommendation = serializers.CharField()
-    expert_cost = decimal_number()
+    expert_cost = MoneyField()
     people_seconds = serializers.IntegerField(help_text="For a label by an annotator.")
     expert_seconds = serializers.IntegerField(help_text="For a label by the expert.")
     times = serializers.CharField(help_text="Whether these seconds were timed here or are assumed, in words.")
@@ -68,7 +68,7 @@ def _references(found: ReferenceOutlook) -> dict[str, Any]:
     """What each reference would cost, by how often people err."""
     return {
         "recommendation": found.recommendation,
-        "expert_cost": found.expert_cost,
+        "expert_cost": in_full(found.expert_cost),
         "people_seconds": found.people_time.seconds,
         "expert_seconds": found.expert_time.seconds,
         "times": found.times_in_words,

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import Http404
 from rest_framework import serializers
 
-from routing.common.api_bodies import decimal_number
+from annotation.common.money import MoneyField
 from routing.models import Run
 from routing.runs.route_outlook import CHECKED, EXPERT, MODEL, PEOPLE, RouteOutlook, route_outlook
 
@@ -25,15 +25,15 @@ class RouteOutlookBody(serializers.Serializer[Any]):
         help_text="Foretold by the analysis, as later models have not been asked about all items."
     )
     calls = serializers.IntegerField(help_text="Of models that are still to be asked.")
-    models_cost = decimal_number()
+    models_cost = MoneyField()
     people = serializers.IntegerField(help_text="Items that annotators still label.")
-    people_cost = decimal_number()
+    people_cost = MoneyField()
     people_seconds = serializers.FloatField(help_text="At the pace seen in this project.")
     expert = serializers.IntegerField(help_text="Items that the expert labels.")
     second_looks = serializers.IntegerField(help_text="Of so many items at most the expert is asked besides.")
-    expert_cost = decimal_number(help_text="Without second looks.")
+    expert_cost = MoneyField(help_text="Without second looks.")
     expert_seconds = serializers.FloatField()
-    cost = decimal_number(help_text="Of models, people and expert together.")
+    cost = MoneyField(help_text="Of models, people and expert together.")
 
 
 def outlook_to_show(run: Run) -> RouteOutlook:

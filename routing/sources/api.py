@@ -15,9 +15,10 @@ from rest_framework.response import Response
 from annotation.common.api.base import ProjectView
 from annotation.common.api.conditional import created
 from annotation.common.api.schema import list_of
+from annotation.common.money import MoneyField, in_full
 from annotation.errors import HypacError, InputError
 from annotation.models import User
-from routing.common.api_bodies import decimal_number, map_of
+from routing.common.api_bodies import map_of
 from routing.models import ModelPrice, Source
 from routing.sources import prompts_api as prompts
 from routing.sources.backends import BACKENDS, backend_class
@@ -88,7 +89,7 @@ class SourceRow(serializers.Serializer[Any]):
     position = serializers.IntegerField()
     name = serializers.CharField()
     backend = serializers.CharField()
-    cost_per_label = decimal_number()
+    cost_per_label = MoneyField()
     cost_function = serializers.CharField()
     prices = map_of(serializers.CharField())
 
@@ -125,8 +126,13 @@ class SourceList(ProjectView):
     @extend_schema(responses=list_of(SourceRow))
     def get(self, request: Request, slug: str) -> Response:
         sources = Source.objects.filter(project=self.access.project).order_by("position")
-        names = ("id", "position", "name", "backend", "cost_per_label", "cost_function", "prices")
-        return Response({"results": list(sources.values(*names))})
+        names = ("id", "position", "name", "backend", "cost_function", "prices")
+        rows = sources.only(*names, "cost_per_label")
+        told = [
+            {name: getattr(row, name) for name in names} | {"cost_per_label": in_full(row.cost_per_label)}
+            for row in rows
+        ]
+        return Response({"results": told})
 
     @extend_schema(request=SourceFields, responses={201: SavedSource})
     def post(self, request: Request, slug: str) -> Response:
@@ -192,10 +198,7 @@ def _saved(source: Source) -> dict[str, Any]:
 
 def _content(source: Source) -> dict[str, Any]:
     """All of a source, and which uncertainty scores its answers can have."""
-    names = (
-        *("id", "position", "name", "backend", "params", "served"),
-        *("cost_per_label", "cost_function", "prices"),
-    )
+    names = ("id", "position", "name", "backend", "params", "served", "cost_function", "prices")
     try:
         offered = offered_scores(source)
     except HypacError:
@@ -211,6 +214,7 @@ def _content(source: Source) -> dict[str, Any]:
         for score in offered
     ]
     return {name: getattr(source, name) for name in names} | {
+        "cost_per_label": in_full(source.cost_per_label),
         "price": source.price_id,
         "has_key": bool(source.api_key),
         "prompt": prompts.prompt_content(source),

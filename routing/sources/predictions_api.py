@@ -17,12 +17,12 @@ from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.common.api.uploads import TakesStream, received
+from annotation.common.money import MoneyField, in_full
 from annotation.errors import NotAllowedError
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.labelling.serializers import MAX_ID
 from annotation.models import Project, User
 from annotation.permissions import Access
-from routing.core.exact import plain
 from routing.models import Prediction
 from routing.sources.backends.uploaded.lines import FORMATS
 from routing.sources.prompts_api import SourceView
@@ -77,9 +77,9 @@ def prediction_content(row: Prediction) -> dict[str, Any]:
         "latency_ms": row.latency_ms,
         "served_model": row.served_model,
         "served_revision": row.served_revision,
-        "cost": plain(row.cost),
+        "cost": in_full(row.cost),
         "cost_note": row.cost_note,
-        "created_at": row.created_at.isoformat(),
+        "created_at": row.created_at,
     }
 
 
@@ -134,7 +134,7 @@ class PredictionBody(serializers.Serializer[Any]):
     latency_ms = serializers.FloatField(allow_null=True)
     served_model = serializers.CharField(allow_blank=True)
     served_revision = serializers.CharField(allow_blank=True)
-    cost = serializers.CharField(help_text="A decimal number, exact.")
+    cost = MoneyField()
     cost_note = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField()
 

@@ -30,7 +30,7 @@ class TestMembers:
         work = shown.pop("work")
         assert shown == owner.get("members/").json()["results"][1]
         assert (shown["username"], shown["name"], shown["role"]) == ("ben", "Ben B", "annotator")
-        assert (work["labels"], work["cost"], work["agreement"]) == (0, "0", None)
+        assert (work["labels"], work["cost"], work["agreement"]) == (0, "0.00", None)
         rows = owner.get("members/").json()["results"]
         assert [row["role"] for row in rows] == ["owner", "annotator"]
         assert [row["username"] for row in owner.get("members/", role="annotator").json()["results"]] == [

@@ -51,7 +51,7 @@ class TestList:
         got = client.get(made["Location"])
         assert got.json() == made.json()
         assert got["ETag"] == made["ETag"]
-        assert got.json()["human_cost"] == "0.250000"
+        assert got.json()["human_cost"] == "0.25"
         nested = body | {"choices": [{"name": "spam"}, {"nme": "ham"}]}
         refused = client.post("/api/v1/projects/", json.dumps(nested), content_type="application/json")
         assert problem(refused, 400)["field"].startswith("choices")
@@ -89,7 +89,7 @@ class TestChange:
         assert project.name == "Two"
 
     def test_annotators_are_not_told_what_a_label_costs(self, project, owner) -> None:
-        assert owner.get().json()["human_cost"] == "1.000000"
+        assert owner.get().json()["human_cost"] == "1.00"
         assert Api(project, add_member(project, "annotator")).get().json()["human_cost"] is None
 
     def test_nor_can_they_guess_it_from_the_tag(self, project, owner, settings) -> None:

@@ -84,7 +84,7 @@ def test_after_it_models_stand_beside_people_with_money_and_budget() -> None:
     answer.force_login(world.manager)
     body = answer.get(reverse("api_progress", args=[world.project.slug])).json()
     assert [row["source"] for row in body["sources"]] == ["Model 1", "Model 2"]
-    assert body["money"][0]["budget"] == 500
+    assert body["money"][0]["budget"] == "500.00"
     reviewer = add_member(world.project, Membership.Role.REVIEWER)
     assert read_progress(world.project, access_to(reviewer, world.project.slug)).sources == []
 

@@ -359,17 +359,17 @@ class TestPages:
         url = reverse("api_run_budget", args=[world.project.slug, 1])
         changed = client.put(url, {"budget": "20"}, content_type="application/json").json()
         assert changed == {
-            "budget": 20,
-            "spent": 15,
-            "set_aside": 0,
-            "lost": 0,
+            "budget": "20.00",
+            "spent": "15.00",
+            "set_aside": "0.00",
+            "lost": "0.00",
             "lost_calls": 0,
-            "left": 5,
+            "left": "5.00",
         }
         refused = client.put(url, {"budget": "1"}, content_type="application/json")
         assert (refused.status_code, refused.json()["field"]) == (400, "budget")
         run = client.get(reverse("api_run", args=[world.project.slug, 1])).json()
-        assert run["models"]["left"] == 5
+        assert run["models"]["left"] == "5.00"
 
     def test_a_viewer_sees_the_money_and_no_form(self, world) -> None:
         world.start(m=20, budget=Decimal(12))
