@@ -37,6 +37,7 @@ urlpatterns = [
         f"{P}invitations/<row:invitation_id>/", invitations.InvitationDetail.as_view(), name="api_invitation"
     ),
     path(f"{P}files/", imports.FileList.as_view(), name="api_files"),
+    path(f"{P}files/<row:file_id>/", imports.FileDetail.as_view(), name="api_file"),
     path(f"{P}files/<row:file_id>/preview/", imports.FilePreview.as_view(), name="api_file_preview"),
     path(f"{P}imports/", imports.ImportList.as_view(), name="api_imports"),
     path(f"{P}items/", items.ItemList.as_view(), name="api_items"),

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django.http import Http404
+from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,13 +13,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common import limits
-from annotation.common.api.base import ProjectView
+from annotation.common.api.base import NewestFirst, ProjectView
+from annotation.common.api.conditional import created
+from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.uploads import TakesStream, received
-from annotation.common.files import store_file
+from annotation.common.files import MODEL_OUTPUT, store_file
 from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.encodings import ENCODINGS
 from annotation.imports.fetching import fetch
+from annotation.imports.sent_files import delete_file, sent_files
 from annotation.imports.upload import Preview, preview, start_import
 from annotation.jobs.serializers import JobBody, JobProblemBody, accepted
 from annotation.labelling.serializers import MAX_ID
@@ -77,6 +81,7 @@ class StoredFileBody(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="That of its first upload: the same bytes are kept once.")
     size = serializers.IntegerField(help_text="Bytes.")
     sha256 = serializers.CharField()
+    created_at = serializers.DateTimeField()
 
 
 class PreviewQuery(serializers.Serializer[Any]):
@@ -163,11 +168,18 @@ class NewImport(Columns):
 
 
 class FileList(TakesStream, ProjectView):
-    actions = {"POST": "items.import"}
+    actions = {"GET": "items.import", "POST": "items.import"}
     stream_type = ANY
 
     def get_parsers(self) -> list[Any]:
         return [MultiPartParser(), *super().get_parsers()]
+
+    @extend_schema(parameters=[PageQuery], responses=page_of(StoredFileBody))
+    def get(self, request: Request, slug: str) -> Response:
+        """The files that were sent, newest first: without images of items, files of deliveries, and what was
+        sent as answers of models.
+        """
+        return self.paged(NewestFirst(), sent_files(self.access.project), _file)
 
     @extend_schema(
         request={"multipart/form-data": FileForm, "application/octet-stream": OpenApiTypes.BINARY},
@@ -195,7 +207,26 @@ class FileList(TakesStream, ProjectView):
                     original_name=name,
                     media_type=(request.content_type or "").partition(";")[0],
                 )
-        return Response(_file(stored), status=201)
+        return created(_file(stored), "api_file", slug=slug, file_id=stored.pk)
+
+
+class FileDetail(ProjectView):
+    actions = {"GET": "items.import", "DELETE": "items.import"}
+
+    @extend_schema(responses=StoredFileBody)
+    def get(self, request: Request, slug: str, file_id: int) -> Response:
+        return Response(_file(get_object_or_404(sent_files(self.access.project), pk=file_id)))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, slug: str, file_id: int) -> Response:
+        """Remove a file. What was imported from it stays; 409 while a job reads it, and where items or
+        deliveries are made of it.
+        """
+        stored = self.access.project.files.filter(pk=file_id).exclude(media_type=MODEL_OUTPUT).first()
+        if stored is None:
+            raise Http404
+        delete_file(stored=stored, actor=self.access.user)
+        return Response(status=204)
 
 
 class FilePreview(ProjectView):
@@ -262,6 +293,7 @@ def _file(stored: StoredFile) -> dict[str, Any]:
         "name": stored.original_name,
         "size": stored.size,
         "sha256": stored.sha256,
+        "created_at": stored.created_at,
     }
 
 

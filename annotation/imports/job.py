@@ -13,7 +13,8 @@ from typing import Any
 from django.utils.translation import gettext_noop
 
 from annotation.common.bulk import copy_rows
-from annotation.common.files import Content, clean_name, put_content
+from annotation.common.files import LOST, Content, clean_name, put_content
+from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Image, Record, Row
@@ -98,9 +99,10 @@ def run_import(context: JobContext) -> dict[str, Any]:
     params = context.params
     mapping = ColumnMapping.of(params)
     importer = registry.get(params["format"])
-    stored = StoredFile.objects.select_related("project").get(
-        pk=params["file"], project_id=context.job.project_id
-    )
+    found = StoredFile.objects.select_related("project")
+    stored = found.filter(pk=params["file"], project_id=context.job.project_id).first()
+    if stored is None:  # it was removed since
+        raise LOST.error(raised_as=InputError, where="file")
     counts = Counts.of(context.job.result)
     keeper = LabelKeeper(stored.project, context.job) if params.get("keep_labels") else None
     done, total = context.job.done, context.job.total

@@ -20,6 +20,7 @@ ACTIONS: dict[str, str] = {
     "held_out.added": gettext_noop("Items were held out of all runs"),
     "held_out.released": gettext_noop("A held-out item was released"),
     "held_out.settings": gettext_noop("How people practise and are checked was changed"),
+    "file.deleted": gettext_noop("A file was removed"),
     "import.fetched": gettext_noop("A file was fetched from a bucket"),
     "import.started": gettext_noop("An import was started"),
     "import.undone": gettext_noop("An import was taken back"),

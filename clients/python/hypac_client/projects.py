@@ -93,6 +93,14 @@ class Project(Resource):
             stored = self._transport.upload(address, file, media_type=BYTES, params={"name": path.name})
         return int(stored["id"])
 
+    def files(self) -> Iterator[dict[str, Any]]:
+        """The files that were sent, newest first: `id`, `name`, `size`, `sha256`, `created_at`."""
+        return pages(self._transport, f"{self._path}files/")
+
+    def delete_file(self, file_id: int) -> None:
+        """Remove one of them. What was imported from it stays."""
+        self._transport.request("DELETE", f"{self._path}files/{file_id}/")
+
     def items(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
         """The items. `filters` as in the API; `stream` reads all in one answer, which is faster."""
         return self._entries("items", stream, filters)
