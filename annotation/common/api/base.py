@@ -221,6 +221,14 @@ class KeysetPages(CursorPagination):
             raise InputError(_("A page has 1 to 1,000 rows."), where="page_size")
         return super().get_page_size(request)
 
+    def get_paginated_response(self, data: Any) -> Response:
+        """The addresses of the pages beside it stand in the header Link, too (RFC 8288)."""
+        response = super().get_paginated_response(data)
+        beside = {"next": response.data["next"], "prev": response.data["previous"]}
+        if links := [f'<{address}>; rel="{name}"' for name, address in beside.items() if address]:
+            response.headers["Link"] = ", ".join(links)
+        return response
+
     def encode_cursor(self, cursor: Cursor) -> str:
         place = make_cursor(self._request, list(cursor))
         return replace_query_param(str(self.base_url), self.cursor_query_param, place)

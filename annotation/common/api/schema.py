@@ -25,6 +25,25 @@ _KEY_HEADER = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$"},
     "description": "Of your own, new for each request: one that is sent again under its key is done once.",
 }
+_KNOWN_HEADER = {
+    "in": "header",
+    "name": "If-None-Match",
+    "schema": {"type": "string"},
+    "description": "The ETag of an answer that you have: what is still the same is answered by 304.",
+}
+_TEXT = {"type": "string"}
+_HEADERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ETag": ("Send it back as If-None-Match: what is still the same is answered by 304.", _TEXT),
+    "Idempotency-Replayed": ("Whether this is the stored answer to an Idempotency-Key.", {"enum": ["true"]}),
+    "Link": ("The pages beside this one, with rel next and prev (RFC 8288).", _TEXT),
+    "Location": ("The address of what was made, or of the job, where it has one.", _TEXT),
+    "RateLimit": ("How many requests are left, and in how many seconds it is a whole limit again.", _TEXT),
+    "RateLimit-Policy": ("How many requests one has in how many seconds.", _TEXT),
+    "Retry-After": ("Seconds to wait before it is asked again.", {"type": "integer", "minimum": 1}),
+}
+_OF_ALL = ("RateLimit", "RateLimit-Policy")
+# Of problems: the statuses after which waiting may help.
+_LATER = ("409", "429", "503")
 
 
 class Nothing(serializers.Serializer[Any]):
@@ -134,7 +153,9 @@ class HypacSchema(AutoSchema):
 
     def _get_parameters(self) -> list[dict[str, Any]]:
         parameters: list[dict[str, Any]] = super()._get_parameters()
-        return [*parameters, _KEY_HEADER] if self.method in WRITES else parameters
+        if self.method in WRITES:
+            return [*parameters, _KEY_HEADER]
+        return parameters if self._streams else [*parameters, _KNOWN_HEADER]
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
@@ -149,17 +170,50 @@ class HypacSchema(AutoSchema):
         problems = {
             str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in sorted(statuses)
         }
-        return {**problems, **bodies}
+        same = {} if self.method != "GET" or self._streams else {"304": self._nothing_new()}
+        return {**problems, **same, **bodies}
+
+    @property
+    def _streams(self) -> bool:
+        """Whether the answer is made while it is sent, so that nobody knows its ETag beforehand."""
+        return str(self.path).endswith(".ndjson")
+
+    def _nothing_new(self) -> dict[str, Any]:
+        told = "It is still what the ETag in If-None-Match names; without a body."
+        return {"description": told, "headers": _headers("ETag", *_OF_ALL)}
+
+    def _get_response_headers_for_code(self, status_code: str, direction: Any = "response") -> dict[str, Any]:
+        known: dict[str, Any] = super()._get_response_headers_for_code(status_code, direction)
+        names = list(_OF_ALL)
+        if self.method == "GET" and not self._streams:
+            names.append("ETag")
+        if self.method in WRITES:
+            names.append("Idempotency-Replayed")
+        if status_code in ("201", "202"):
+            names.append("Location")
+        if "cursor" in self.query_names():
+            names.append("Link")
+        return {**_headers(*names), **known}
+
+
+def _headers(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in sorted(names)}
 
 
 def name_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Describe the problems of each status, with the codes that they may have (a hook of drf-spectacular)."""
+    """Describe the problems of each status, with the codes that they may have, and the headers of answers (a
+    hook of drf-spectacular).
+    """
+    result["components"]["headers"] = {
+        name: {"description": told, "schema": schema} for name, (told, schema) in _HEADERS.items()
+    }
     responses = result["components"].setdefault("responses", {})
     for status, codes in codes_by_status().items():
         told = {"type": "object", "properties": {"code": {"enum": [known.code for known in codes]}}}
         schema = {"allOf": [{"$ref": "#/components/schemas/Problem"}, told]}
         responses[f"Problem{status}"] = {
             "description": "; ".join(f"`{known.code}`: {known.title}" for known in codes) + ".",
+            "headers": _headers(*_OF_ALL, *(["Retry-After"] if str(status) in _LATER else [])),
             "content": {"application/problem+json": {"schema": schema}},
         }
     return result

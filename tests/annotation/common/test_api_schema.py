@@ -63,6 +63,37 @@ def test_each_method_says_what_it_takes_and_what_it_answers(operations) -> None:
     assert silent == []
 
 
+def test_answers_say_which_headers_they_have(operations, schema) -> None:
+    silent = []
+    for one in operations:
+        for status, body in one.answers.items():
+            wanted = {"RateLimit", "RateLimit-Policy"}
+            wanted |= {"Location"} if status in ("201", "202") else set()
+            wanted |= {"ETag"} if one.method == "GET" and ".ndjson" not in one.name else set()
+            wanted |= {"Idempotency-Replayed"} if one.method in {*WRITES, "DELETE"} else set()
+            if not wanted <= set(body.get("headers", {})):
+                silent.append((one.name, status))
+        if one.method == "GET" and ("304" in one.operation["responses"]) == (".ndjson" in one.name):
+            silent.append((one.name, "304"))
+    assert silent == []
+    headers = schema["components"]["headers"]
+    assert set(headers) == {_at(schema, one["$ref"])["description"] and name for one, name in _named(schema)}
+    assert "Retry-After" in schema["components"]["responses"]["Problem429"]["headers"]
+
+
+def _named(part: Any) -> Iterator[tuple[dict[str, str], str]]:
+    """All mentions of headers in the schema, with their names."""
+    if isinstance(part, dict):
+        for name, inner in part.get("headers", {}).items():
+            if "$ref" in inner:
+                yield inner, name
+        for inner in part.values():
+            yield from _named(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            yield from _named(inner)
+
+
 def test_each_method_that_reads_a_body_describes_it(operations) -> None:
     """A body of no described field is one of none: `request=None` says so."""
     silent = []

@@ -93,3 +93,12 @@ def test_what_is_made_says_where_it_is(project, owner) -> None:
         made = owner.post(path, **body)
         assert made.status_code == 201, made.content
         assert owner.client.get(made["Location"]).json()["id"] == made.json()["id"]
+
+
+def test_pages_name_those_beside_them(project, owner) -> None:
+    make_items(project, ["third", "fourth"])
+    first = owner.get("items/", page_size=2)
+    assert first["Link"] == f'<{first.json()["next"]}>; rel="next"'
+    second = owner.client.get(first.json()["next"])
+    assert second["Link"] == f'<{second.json()["previous"]}>; rel="prev"'
+    assert "Link" not in owner.get("items/")
