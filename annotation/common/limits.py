@@ -32,12 +32,12 @@ COMMENTS = 500
 """Of an item, flags among them."""
 
 
-def refuse_more(rows: QuerySet[Any], most: int, words: str) -> None:
-    """Raise ConflictError with `words`, which may name `most`, where there are so many rows already. Call it
-    with what they belong to locked, so that two at once do not make one too many.
+def refuse_more(rows: QuerySet[Any], most: int, words: str, *, code: str) -> None:
+    """Raise ConflictError with `code` and `words`, which may name `most`, where there are so many rows.
+    Call it with what they belong to locked, so that two at once do not make one too many.
     """
     if rows.order_by()[:most].count() >= most:
-        raise ConflictError(words % {"most": f"{most:,}"})
+        raise ConflictError(words % {"most": f"{most:,}"}, code=code)
 
 
 # --- Shown: the rest is said to be there --------------------------------------------------------------------

@@ -143,7 +143,7 @@ def refuse_doubling(
         )
     if reason := doubling(stored_file=stored_file, mapping=mapping, format_name=format_name, check=check):
         words = _("To add them all the same, say so (add_duplicates).")
-        raise ConflictError(f"{reason} {words}", where=FIELD)
+        raise ConflictError(f"{reason} {words}", where=FIELD, code="would_double_items")
 
 
 def _named_otherwise(stored: StoredFile, mapping: ColumnMapping, format_name: str) -> bool:

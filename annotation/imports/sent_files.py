@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.common.files import MODEL_OUTPUT
-from annotation.errors import ConflictError, UnderWayError
+from annotation.errors import ConflictError
 from annotation.models import Job, Project, StoredFile, User
 
 UNENDED = (Job.State.QUEUED, Job.State.RUNNING, Job.State.PAUSED)
@@ -29,13 +29,14 @@ def delete_file(*, stored: StoredFile, actor: User) -> None:
     """Remove a file from its project; what was imported from it stays, and the audit trail keeps its name and
     hash. Its bytes are removed by `clean_files`, once nobody can be at work on the same.
 
-    Raises UnderWayError while a job reads it, ConflictError where something is made of it.
+    Raises ConflictError while a job reads it, ConflictError where something is made of it.
     """
     with transaction.atomic():
         # Whoever makes something of it meanwhile waits, and then finds that it is gone.
         locked = StoredFile.objects.select_for_update().get(pk=stored.pk)
         if locked.project.jobs.filter(state__in=UNENDED, params__file=locked.pk).exists():
-            raise UnderWayError(_("This file is being read now. Remove it once that has ended."))
+            words = _("This file is being read now. Remove it once that has ended.")
+            raise ConflictError(words, code="file_being_read")
         audit.record(
             project=locked.project,
             actor=actor,
@@ -47,4 +48,4 @@ def delete_file(*, stored: StoredFile, actor: User) -> None:
             locked.delete()
         except RestrictedError as error:
             words = _("Items or deliveries of the project are made of this file; it stays with them.")
-            raise ConflictError(words) from error
+            raise ConflictError(words, code="file_in_use") from error

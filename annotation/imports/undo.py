@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit
-from annotation.errors import ConflictError
+from annotation.errors import ConflictError, Refusal
 from annotation.imports.columns import IMPORT
 from annotation.imports.job import Counts
 from annotation.imports.labels import remove_empty_batch, remove_with_items, was_corrected
@@ -30,16 +30,16 @@ USED_MEANWHILE = failures.register(
 )
 
 
-def undo_objection(job: Job) -> str:
+def undo_objection(job: Job) -> Refusal:
     """Why the import `job` cannot be taken back, in a sentence; "" where it can."""
     if job.kind != IMPORT or job.state in jobs.UNFINISHED:
-        return _("Only an import that has ended can be taken back.")
+        return Refusal(_("Only an import that has ended can be taken back."), "import_not_ended")
     counts = Counts.of(job.result)
     if not counts.positions:
-        return _("This import has brought no items that are still there.")
+        return Refusal(_("This import has brought no items that are still there."), "import_empty")
     if any(_is_used(_items(job.project_id, *place), job) for place in counts.positions):
-        return IN_USE.sentence({})
-    return ""
+        return Refusal(IN_USE.sentence({}), IN_USE.code)
+    return Refusal()
 
 
 def start_undo(*, job: Job, user: User) -> Job:
@@ -48,7 +48,7 @@ def start_undo(*, job: Job, user: User) -> Job:
         # Nobody starts a run meanwhile: `start_run` takes the same lock.
         Project.objects.select_for_update().get(pk=job.project_id)
         if reason := undo_objection(job):
-            raise ConflictError(reason)
+            raise ConflictError(reason, code=reason.code)
         counts = Counts.of(job.result)
         undo = jobs.enqueue(
             project=job.project,

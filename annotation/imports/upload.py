@@ -324,7 +324,9 @@ def may_change_text_format(project: Project) -> bool:
 def _set_text_format(project: Project, text_format: str) -> None:
     if not may_change_text_format(project):
         raise ConflictError(
-            _("People have been asked to label: how the texts are shown stays as it is."), where="text_format"
+            _("People have been asked to label: how the texts are shown stays as it is."),
+            where="text_format",
+            code="wording_in_use",
         )
     project.text_format = text_format
     project.save(update_fields=["text_format"])

@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.utils import NotSupportedError, ProgrammingError
 from django.utils.translation import gettext as _
 
-from annotation.errors import ConflictError
+from annotation.errors import HypacError
 from annotation.models import Item
 
 NAME = "item_search"
@@ -18,7 +18,7 @@ MEMORY = "256MB"
 def create_search_index() -> bool:
     """Make the index while others read and write; False where it is there already.
 
-    Raises ConflictError where the database is not PostgreSQL, or lacks the extension pg_trgm and may not add
+    Raises HypacError where the database is not PostgreSQL, or lacks the extension pg_trgm and may not add
     it.
     """
     _must_be_postgresql()
@@ -30,7 +30,7 @@ def create_search_index() -> bool:
         try:
             cursor.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
         except (NotSupportedError, ProgrammingError) as error:
-            raise ConflictError(
+            raise HypacError(
                 _(
                     "The extension pg_trgm of PostgreSQL is missing and cannot be added: %(reason)s Install "
                     "the package with PostgreSQL's own extensions (Debian: postgresql-contrib), or have "
@@ -55,7 +55,7 @@ def create_search_index() -> bool:
 
 
 def drop_search_index() -> bool:
-    """Take the index away; False where there is none. Raises ConflictError where there cannot be one."""
+    """Take the index away; False where there is none. Raises HypacError where there cannot be one."""
     _must_be_postgresql()
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [NAME])
@@ -67,4 +67,4 @@ def drop_search_index() -> bool:
 
 def _must_be_postgresql() -> None:
     if connection.vendor != "postgresql":
-        raise ConflictError(_("Only PostgreSQL has an index for searching. On SQLite all items are read."))
+        raise HypacError(_("Only PostgreSQL has an index for searching. On SQLite all items are read."))

@@ -21,4 +21,7 @@ def refuse_closed(project_id: int) -> None:
     found = Project.objects.filter(pk=project_id).exclude(archived_at=None, deleting_at=None).first()
     if found is not None:
         archived = _("This project is archived. Take it out of the archive first.")
-        raise ConflictError(_("This project is being deleted.") if found.deleting_at else archived)
+        raise ConflictError(
+            _("This project is being deleted.") if found.deleting_at else archived,
+            code="project_deleted" if found.deleting_at else "archived_meanwhile",
+        )

@@ -126,10 +126,7 @@ def enqueue(
             )
             job.heartbeat_at = timezone.now()  # near enough for whoever has the object
     except IntegrityError:
-        raise UnderWayError(
-            _("%(known)s is already under way. Wait until it has finished, or cancel it.")
-            % {"known": _(known.title)}
-        ) from None
+        raise UnderWayError(_(known.title)) from None
     transaction.on_commit(lambda: notify_worker(job))
     return job
 
@@ -206,15 +203,13 @@ def pause(*, job: Job) -> None:
     """
     known = kind(job.kind)
     if not known.can_pause:
-        raise ConflictError(
-            _("%(known)s cannot be paused. It can be stopped, and started again later.")
-            % {"known": _(known.title)}
-        )
+        words = _("%(known)s cannot be paused. It can be stopped, and started again later.")
+        raise ConflictError(words % {"known": _(known.title)}, code="cannot_pause")
     with transaction.atomic():
         asked = Job.objects.filter(pk=job.pk, state=Job.State.RUNNING).update(pause_asked=True)
         waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
         if not asked and not waiting.update(state=Job.State.PAUSED, pause_asked=False):
-            raise ConflictError(_("Only work that waits or is under way can be paused."))
+            raise ConflictError(_("Only work that waits or is under way can be paused."), code="cannot_pause")
 
 
 def resume(*, job: Job) -> None:
@@ -229,7 +224,7 @@ def resume(*, job: Job) -> None:
         if not paused.update(
             state=Job.State.QUEUED, pause_asked=False, attempts=0, heartbeat_at=Now(), **failures.NO_ERROR
         ):
-            raise ConflictError(_("Only paused work can be resumed."))
+            raise ConflictError(_("Only paused work can be resumed."), code="not_paused")
     transaction.on_commit(lambda: notify_worker(job))
 
 
@@ -241,7 +236,8 @@ def try_now(*, job: Job) -> None:
     """
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).exclude(error="")
     if not waiting.update(attempts=0, heartbeat_at=Now(), **failures.NO_ERROR):
-        raise ConflictError(_("It does not wait for another attempt any more; look at how it stands now."))
+        words = _("It does not wait for another attempt any more; look at how it stands now.")
+        raise ConflictError(words, code="not_waiting")
     transaction.on_commit(lambda: notify_worker(job))
 
 
@@ -260,9 +256,11 @@ def retry(*, job: Job, of_closed: bool = False) -> None:
                 **failures.NO_ERROR,
             )
     except IntegrityError:
-        raise ConflictError(_("The same work is already under way in another job.")) from None
+        words = _("The same work is already under way in another job.")
+        raise ConflictError(words, code="same_work_under_way") from None
     if not changed:
-        raise ConflictError(_("Only a job that failed or was cancelled can be started again."))
+        words = _("Only a job that failed or was cancelled can be started again.")
+        raise ConflictError(words, code="cannot_retry")
     transaction.on_commit(lambda: notify_worker(job))
 
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import events
 from annotation.common.clock import database_time
-from annotation.errors import ConflictError, InputError, NotAllowedError
+from annotation.errors import ConflictError, InputError, NotAllowedError, Refusal
 from annotation.labelling.gold import look_after_gold
 from annotation.labelling.leases import (
     NO_LEASE,
@@ -98,8 +98,8 @@ def submit(
     why = why_gone(user=user, work_item_id=work_item_id, token=token)
     if was_given(token, work_item_id=work_item_id, user_id=user.pk):
         _keep_draft(work_item, user, value, comment)
-        why = _("%(what)s Your answer is kept as a draft.") % {"what": why}
-    raise ConflictError(why)
+        why = Refusal(_("%(what)s Your answer is kept as a draft.") % {"what": why}, why.code)
+    raise ConflictError(why, code=why.code)
 
 
 def correct(
@@ -135,12 +135,15 @@ def correct(
             if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
                 return label
             if Label.objects.filter(supersedes=old).exists():
-                raise ConflictError(_("This label has been corrected already. Load it again."))
+                raise ConflictError(
+                    _("This label has been corrected already. Load it again."), code="corrected_meanwhile"
+                )
             if (old.value, old.comment) == (value, comment):
                 return old
             if batch.for_round and batch.withdrawn_at is not None:
                 raise ConflictError(
-                    _("This guideline round is closed and all see its answers: they stay as they are.")
+                    _("This guideline round is closed and all see its answers: they stay as they are."),
+                    code="round_closed",
                 )
             must_be_blind = batch.blind and batch.locked_at is None
             if must_be_blind and (objection := routing_port().blind_objection(project=project, user=user)):
@@ -163,7 +166,9 @@ def correct(
     except IntegrityError:
         if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
             return label
-        raise ConflictError(_("This label was corrected at the same moment. Load it again.")) from None
+        raise ConflictError(
+            _("This label was corrected at the same moment. Load it again."), code="corrected_meanwhile"
+        ) from None
 
 
 def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str = "") -> Skip:
@@ -188,7 +193,8 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
         earlier = Skip.objects.filter(work_item=work_item, user=user, cleared_at__isnull=True).first()
     if earlier is not None and (earlier.reason, earlier.comment) == (reason, comment):
         return earlier
-    raise ConflictError(why_gone(user=user, work_item_id=work_item_id, token=token))
+    why = why_gone(user=user, work_item_id=work_item_id, token=token)
+    raise ConflictError(why, code=why.code)
 
 
 def _load(work_item_id: int) -> tuple[WorkItem, bool]:
@@ -208,7 +214,9 @@ def _replay(user: User, key: str, work_item_id: int, value: Any, comment: str) -
     if (label.work_item_id, label.value, label.comment) == (work_item_id, value, comment):
         return label
     raise ConflictError(
-        _("This key came with another answer before. Reload the page."), where="idempotency_key"
+        _("This key came with another answer before. Reload the page."),
+        where="idempotency_key",
+        code="answer_key_reused",
     )
 
 
@@ -263,5 +271,7 @@ def _take_back(project: Project, user: User, skip: Skip) -> LeasedItem:
         available.filter(state=WorkItem.State.LEASED, lease_expires_at__lte=now), user, until
     )
     if work_item_id is None:
-        raise ConflictError(_("The item that you skipped has gone to somebody else by now."))
+        raise ConflictError(
+            _("The item that you skipped has gone to somebody else by now."), code="skipped_item_taken"
+        )
     return load_item(work_item_id, user)

@@ -165,10 +165,15 @@ def lock_batch(*, batch: WorkBatch) -> WorkBatch:
             locked.save(update_fields=["locked_at"])
         waiting = WorkItem.objects.filter(batch=batch, state__in=WorkItem.UNFINISHED).count()
         if waiting:
-            raise ConflictError(_("%(count)s items still wait for their label.") % {"count": f"{waiting:,}"})
+            raise ConflictError(
+                _("%(count)s items still wait for their label.") % {"count": f"{waiting:,}"},
+                code="items_unlabelled",
+            )
         if batch.overlap > 1 and (differ := unsettled(WorkItem.objects.filter(batch=batch)).count()):
             raise ConflictError(
-                _("People differ about %(count)s items: a reviewer has to decide.") % {"count": f"{differ:,}"}
+                _("People differ about %(count)s items: a reviewer has to decide.")
+                % {"count": f"{differ:,}"},
+                code="items_disputed",
             )
     batch.refresh_from_db(fields=["locked_at"])
     return batch

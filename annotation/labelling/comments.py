@@ -40,6 +40,7 @@ def add_comment(
             Comment.objects.filter(item=item),
             limits.COMMENTS,
             _("An item has at most %(most)s comments and flags."),
+            code="too_many_comments",
         )
         comment = Comment.objects.create(
             item=item, work_item=work_item, author=author, text=text, is_flag=is_flag
@@ -60,7 +61,7 @@ def flag_own_work(*, work_item: WorkItem, author: User, text: str) -> Comment:
     Raises ConflictError where they never had it or have it no longer; what `add_comment` raises.
     """
     if not has_seen(user=author, work_item=work_item):
-        raise ConflictError(_("This item is no longer yours, so it was not flagged."))
+        raise ConflictError(_("This item is no longer yours, so it was not flagged."), code="lease_gone")
     return add_comment(item=work_item.item, author=author, text=text, is_flag=True, work_item=work_item)
 
 
@@ -77,7 +78,10 @@ def resolve_flag(*, comment: Comment, actor: User) -> Comment:
     with transaction.atomic():
         open_flag = Comment.objects.filter(pk=comment.pk, is_flag=True, resolved_at=None)
         if not open_flag.update(resolved_at=timezone.now(), resolved_by=actor):
-            raise ConflictError(_("This is no open flag: somebody else has resolved it, or it is a comment."))
+            raise ConflictError(
+                _("This is no open flag: somebody else has resolved it, or it is a comment."),
+                code="flag_not_open",
+            )
         audit.record(
             project=comment.item.project,
             actor=actor,

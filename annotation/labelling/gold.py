@@ -123,6 +123,6 @@ def resume(*, project: Project, actor: User, user: User) -> Membership:
     paused = Membership.objects.filter(project=project, user=user, paused_at__isnull=False)
     with transaction.atomic():
         if not paused.update(paused_at=None, checked_since=timezone.now()):
-            raise ConflictError(_("This person is not paused."))
+            raise ConflictError(_("This person is not paused."), code="person_not_paused")
         audit.record(project=project, actor=actor, action="member.resumed", target=f"user:{user.username}")
     return Membership.objects.get(project=project, user=user)

@@ -11,7 +11,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.common.clock import database_time
-from annotation.errors import ConflictError, NotAllowedError
+from annotation.errors import ConflictError, NotAllowedError, Refusal
 from annotation.labelling.gold import gold_after
 from annotation.labelling.limits import remaining_quota
 from annotation.labelling.next_item import batches_in_turn, candidate_work_items
@@ -104,7 +104,8 @@ def heartbeat(*, user: User, work_item_id: int, token: str) -> datetime:
     ).first()
     expires_at = database_time() + timedelta(seconds=seconds or 0)
     if not active_lease(user, work_item_id, token).update(lease_expires_at=expires_at):
-        raise ConflictError(why_gone(user=user, work_item_id=work_item_id, token=token))
+        why = why_gone(user=user, work_item_id=work_item_id, token=token)
+        raise ConflictError(why, code=why.code)
     return expires_at
 
 
@@ -133,25 +134,27 @@ def active_lease(user: User, work_item_id: int, token: str) -> QuerySet[WorkItem
     ).exclude(lease_token="")
 
 
-def why_gone(*, user: User, work_item_id: int, token: str) -> str:
+def why_gone(*, user: User, work_item_id: int, token: str) -> Refusal:
     """Why this token holds the item no more. What became of it is told to those alone who were given it."""
     if not was_given(token, work_item_id=work_item_id, user_id=user.pk):
-        return _("This item was never given to you. Load the page again.")
+        return Refusal(_("This item was never given to you. Load the page again."), "not_your_item")
     work_item = WorkItem.objects.get(pk=work_item_id)
     if work_item.state == State.DONE:
         mine = Label.objects.filter(work_item=work_item, annotator=user).exists()
         if mine:
-            return _("You have labelled this item already.")
-        return _("Somebody else has labelled this item by now.")
+            return Refusal(_("You have labelled this item already."), "labelled_already")
+        return Refusal(_("Somebody else has labelled this item by now."), "labelled_by_other")
     if work_item.state == State.LEASED and work_item.leased_to_id != user.pk:
-        return _("This item was open for so long that it went to somebody else.")
+        return Refusal(_("This item was open for so long that it went to somebody else."), "lease_passed_on")
     if work_item.state == State.LEASED and work_item.lease_token != token:
-        return _("You have this item before you in another window, or on another device.")
+        return Refusal(
+            _("You have this item before you in another window, or on another device."), "lease_elsewhere"
+        )
     if work_item.state == State.WITHDRAWN:
-        return _("This item is no longer asked for.")
+        return Refusal(_("This item is no longer asked for."), "not_asked_for")
     if work_item.state == State.UNLABELABLE:
-        return _("It was decided that this item cannot be labelled.")
-    return _("You do not hold this item any more.")
+        return Refusal(_("It was decided that this item cannot be labelled."), "cannot_be_labelled")
+    return Refusal(_("You do not hold this item any more."), "lease_gone")
 
 
 def lock_membership(project: Project, user: User) -> Membership:

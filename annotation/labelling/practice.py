@@ -59,9 +59,11 @@ def answer_practice(*, project: Project, user: User, held_out_id: int, value: An
     """
     held = practice_items(project).filter(pk=held_out_id).select_related("item__image").first()
     if held is None:
-        raise ConflictError(_("This is no practice item any more. Load the page again."))
+        raise ConflictError(
+            _("This is no practice item any more. Load the page again."), code="no_practice_item"
+        )
     if not project.practice_first:
-        raise ConflictError(_("Nobody practises in this project now."))
+        raise ConflictError(_("Nobody practises in this project now."), code="no_practice")
     given = validate_value(project, value)
     if given is None:
         raise InputError(_("There is no answer yet."), where="value")

@@ -32,7 +32,10 @@ def add_work(*, batch: WorkBatch, people: Mapping[int, Sequence[int]]) -> int:
     with transaction.atomic():
         current = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
         if current.locked_at is not None or current.withdrawn_at is not None:
-            raise ConflictError(_("Nothing can be added: these labels are locked, or no longer asked for."))
+            raise ConflictError(
+                _("Nothing can be added: these labels are locked, or no longer asked for."),
+                code="labels_locked",
+            )
         there = set(
             WorkItem.objects.filter(batch=current, item__in=list(people)).values_list("item_id", flat=True)
         )
@@ -118,7 +121,7 @@ def give_up_work_of(*, batch: WorkBatch, user: User, actor: User | None) -> int:
     """
     with transaction.atomic():
         if WorkBatch.objects.filter(pk=batch.pk, locked_at__isnull=False).exists():
-            raise ConflictError(_("The labels of these items have been locked."))
+            raise ConflictError(_("The labels of these items have been locked."), code="labels_locked")
         work = _lock_unfinished(batch, user)
         _end([pk for pk, _item in work], State.UNLABELABLE)
         audit.record(

@@ -192,16 +192,20 @@ def adjudicate(
         project = batch.project
         batch = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
         if batch.withdrawn_at is not None:
-            raise ConflictError(_("This item is no longer asked for."))
+            raise ConflictError(_("This item is no longer asked for."), code="not_asked_for")
         third = routing_port().decider(batch=batch, item_id=item.pk) if batch.third_decides else None
         if third is not None and batch.locked_at is None:
-            raise ConflictError(_("Where two people differ here, a third one of the roster decides."))
+            raise ConflictError(
+                _("Where two people differ here, a third one of the roster decides."),
+                code="third_person_decides",
+            )
         if batch.locked_at is not None and not confirmed:
             raise ConflictError(
                 _(
                     "The labels of this item have been locked: what was computed from them becomes invalid "
                     "if this one changes. Confirm that you want that."
-                )
+                ),
+                code="confirm_locked",
             )
         if (
             batch.blind
@@ -233,7 +237,10 @@ def settle_batch_by_dawid_skene(batch: WorkBatch) -> int:
     have to come from each item's answers alone.
     """
     if batch.blind:
-        raise ConflictError(_("Dawid-Skene may not settle the items of a blind batch: a reviewer decides."))
+        raise ConflictError(
+            _("Dawid-Skene may not settle the items of a blind batch: a reviewer decides."),
+            code="blind_batch",
+        )
     if not TASK_TYPES[batch.project.task_type].one_choice:
         return 0
     mine = WorkItem.objects.filter(batch=batch)
@@ -260,19 +267,23 @@ def settle_batch_by_dawid_skene(batch: WorkBatch) -> int:
 
 def _refuse_to_decide(states: Sequence[str], standing: Settlement | None, actor: User) -> None:
     if len(states) == 1:
-        raise ConflictError(_("One person is asked about this item: that answer is its label."))
+        raise ConflictError(
+            _("One person is asked about this item: that answer is its label."), code="one_person_asked"
+        )
     if _still_asked(states):
-        raise ConflictError(_("Not everybody who is asked about this item has answered yet."))
+        raise ConflictError(
+            _("Not everybody who is asked about this item has answered yet."), code="not_all_answered"
+        )
     if State.UNLABELABLE in states:
-        raise ConflictError(_("It was decided that this item cannot be labelled."))
+        raise ConflictError(_("It was decided that this item cannot be labelled."), code="cannot_be_labelled")
     if State.DONE not in states:
-        raise ConflictError(_("This item is no longer asked for."))
+        raise ConflictError(_("This item is no longer asked for."), code="not_asked_for")
     if standing is None or standing.value is None:
         return
     if standing.method != Method.ADJUDICATED:
-        raise ConflictError(_("This item is settled by now: its answers agree."))
+        raise ConflictError(_("This item is settled by now: its answers agree."), code="answers_agree")
     if standing.decided_by_id != actor.pk:
-        raise ConflictError(_("Somebody else has decided about this item by now."))
+        raise ConflictError(_("Somebody else has decided about this item by now."), code="decided_by_other")
 
 
 def _states(batch: WorkBatch, item_id: int) -> list[str]:

@@ -91,7 +91,10 @@ def decide_on_stuck_item(*, work_item: WorkItem, actor: User, decision: str) -> 
         raise InputError(_("Choose what to do with the item."), where="decision")
     if not stuck_in(work_item.batch, one_per_item=False).filter(pk=work_item.pk).exists():
         # Whoever could end any item could choose what a promise is tested on.
-        raise ConflictError(_("This item waits for somebody who can still label it. Load the page again."))
+        raise ConflictError(
+            _("This item waits for somebody who can still label it. Load the page again."),
+            code="can_still_be_labelled",
+        )
     return STUCK_ITEM_DECISIONS[decision](work_item=work_item, actor=actor)
 
 
@@ -122,13 +125,14 @@ def ask_no_more(*, work_item: WorkItem, actor: User) -> WorkItem:
             _(
                 "Two people of the roster and a third make a label here, and nobody in their place: ask "
                 "again, or give the item up."
-            )
+            ),
+            code="roster_decides",
         )
     with transaction.atomic():
         lock_settling(batch)
         same = WorkItem.objects.filter(batch=batch, item=work_item.item_id)
         if not same.filter(state=State.DONE).exists():
-            raise ConflictError(_("Nobody has answered about this item yet."))
+            raise ConflictError(_("Nobody has answered about this item yet."), code="no_answer_yet")
         _end(work_item, State.WITHDRAWN)
         work_item.refresh_from_db()
         _record(work_item, actor, "work.asked_no_more")
@@ -145,7 +149,9 @@ def ask_again(*, work_item: WorkItem, actor: User) -> WorkItem:
         work = WorkItem.objects.filter(batch=batch, item=work_item.item_id)
     with transaction.atomic():
         if not work.filter(state__in=WorkItem.UNFINISHED).exists():
-            raise ConflictError(_("This item no longer waits for a label. Load the page again."))
+            raise ConflictError(
+                _("This item no longer waits for a label. Load the page again."), code="not_waiting_for_label"
+            )
         Skip.objects.filter(work_item__in=work, cleared_at__isnull=True).update(cleared_at=timezone.now())
         _record(work_item, actor, "work.asked_again")
     return work_item
@@ -160,7 +166,10 @@ def _end(work_item: WorkItem, state: str) -> None:
     nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=database_time())
     ended = same.filter(nobody_at_it).order_by().update(state=state, finished_at=timezone.now(), **NO_LEASE)
     if not ended or same.filter(state__in=WorkItem.UNFINISHED).exists():
-        raise ConflictError(_("Somebody has this item open, or it has been dealt with. Load the page again."))
+        raise ConflictError(
+            _("Somebody has this item open, or it has been dealt with. Load the page again."),
+            code="item_in_hand",
+        )
 
 
 def _record(work_item: WorkItem, actor: User, action: str) -> None:

@@ -31,11 +31,15 @@ def confirm(*, user: User, token: str, password: str) -> None:
         who, email = None, None
     if who != user.pk or email != user.email:
         raise ConflictError(
-            _("This link is for another account or address, or too old. Ask for a new one on this page.")
+            _("This link is for another account or address, or too old. Ask for a new one on this page."),
+            code="link_not_valid",
         )
     if has_to_choose(user):
         # They could confirm an address of their own, and set the password by letter ever after.
-        raise ConflictError(_("Whoever made your account may know its password. Choose a new one first."))
+        raise ConflictError(
+            _("Whoever made your account may know its password. Choose a new one first."),
+            code="choose_password_first",
+        )
     if not user.check_password(password):
         raise InputError(_("That is not your password."), where="password")
     stored = User.objects.filter(pk=user.pk, email=email, email_confirmed_at__isnull=True)

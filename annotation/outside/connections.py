@@ -30,7 +30,8 @@ def create_connection(*, project: Project, actor: User, secret: str, **fields: A
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         if project.connections.count() >= MOST:
             raise ConflictError(
-                _("A project has at most %(most)s connections. Delete one first.") % {"most": MOST}
+                _("A project has at most %(most)s connections. Delete one first.") % {"most": MOST},
+                code="too_many_connections",
             )
         connection = _stored(
             Connection(project=project, created_by=actor, secret=_encrypted(secret), **values)
@@ -144,7 +145,9 @@ def _stored(connection: Connection) -> Connection:
         with transaction.atomic():
             connection.save()
     except IntegrityError:
-        raise ConflictError(_("There is a connection of this name already."), where="name") from None
+        raise ConflictError(
+            _("There is a connection of this name already."), where="name", code="name_taken"
+        ) from None
     return connection
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit, mail
-from annotation.errors import ConflictError, InputError, NotAllowedError
+from annotation.errors import ConflictError, InputError, NotAllowedError, Refusal
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.models.projects import LONG_COLUMNS
 from annotation.outside.secrets import encrypt
@@ -56,6 +56,15 @@ _REFUSALS = {
         "a new one."
     ),
     ARCHIVED: gettext_lazy("This project is archived, and nobody joins it any more."),
+}
+CODES = {
+    ACCEPTED: "invitation_accepted",
+    USED_UP: "invitation_used_up",
+    EXPIRED: "invitation_expired",
+    REVOKED: "invitation_revoked",
+    DECLINED: "invitation_declined",
+    SENDER_GONE: "invitation_sender_gone",
+    ARCHIVED: "archived_meanwhile",
 }
 # By name, and nobody has said anything yet.
 UNANSWERED = Q(user__isnull=False, uses=0, revoked_at__isnull=True, declined_at__isnull=True)
@@ -158,9 +167,13 @@ def state_of(invitation: Invitation) -> str:
     return OPEN if may_invite.exists() else SENDER_GONE
 
 
-def refusal(invitation: Invitation) -> str:
+def refusal(invitation: Invitation) -> Refusal:
     """Why nobody can join with it, in words; "" where somebody can."""
-    return str(_REFUSALS.get(state_of(invitation), ""))
+    return _refusal_of(state_of(invitation))
+
+
+def _refusal_of(state: str) -> Refusal:
+    return Refusal(str(_REFUSALS.get(state, "")), CODES.get(state, ""))
 
 
 def accept(*, invitation: Invitation, user: User) -> Membership:
@@ -173,13 +186,13 @@ def accept(*, invitation: Invitation, user: User) -> Membership:
         # Whoever sets this account's password at the same moment does so before or after it.
         user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
         if reason := objection(invitation, user):
-            raise ConflictError(reason)
+            raise ConflictError(reason, code=reason.code)
         require_own(user=user, project=invitation.project, invited_at=invitation.created_at)
         _use(invitation)
         try:
             membership = _join(invitation, user)
         except InputError as error:
-            raise ConflictError(error.message) from None
+            raise ConflictError(error.message, code="member_already") from None
         _record(invitation, user)
     return membership
 
@@ -220,7 +233,8 @@ def decline(*, invitation: Invitation, user: User) -> None:
             return
     invitation.refresh_from_db()
     if invitation.declined_at is None:
-        raise ConflictError(objection(invitation, user))
+        reason = objection(invitation, user)
+        raise ConflictError(reason, code=reason.code)
 
 
 def accept_with_new_account(
@@ -230,7 +244,7 @@ def accept_with_new_account(
     and ConflictError where the invitation does not hold.
     """
     if reason := refusal(invitation):
-        raise ConflictError(reason)
+        raise ConflictError(reason, code=reason.code)
     user = checked_user(username=username, email=email, password=password)
     with transaction.atomic():
         _use(invitation)
@@ -257,18 +271,19 @@ def _join(invitation: Invitation, user: User) -> Membership:
     )
 
 
-def objection(invitation: Invitation, user: User) -> str:
+def objection(invitation: Invitation, user: User) -> Refusal:
     """Why `user` cannot join with it, in words; "" where they can. A member is told that first: by their own
     answer, in another window perhaps, it is used up.
     """
     mine = Membership.objects.filter(project=invitation.project_id, user=user).first()
     if mine is not None and mine.is_active:
-        return _("You take part in this project already.")
+        return Refusal(_("You take part in this project already."), "member_already")
     if mine is not None:
-        return _(
+        words = _(
             "You have taken part in this project already, and an owner has switched that off. Only an owner "
             "can switch it on again."
         )
+        return Refusal(words, "member_switched_off")
     if reason := refusal(invitation):
         return reason
     removed = AuditEvent.objects.filter(
@@ -278,10 +293,11 @@ def objection(invitation: Invitation, user: User) -> str:
         created_at__gte=invitation.created_at,
     )
     if removed.exists():
-        return _(
+        words = _(
             "You were removed from this project after this invitation was made. Ask an owner to add you."
         )
-    return ""
+        return Refusal(words, "removed_after_invitation")
+    return Refusal()
 
 
 def _use(invitation: Invitation) -> None:
@@ -295,7 +311,8 @@ def _use(invitation: Invitation) -> None:
     ).update(uses=F("uses") + 1)
     if not used:
         invitation.refresh_from_db()
-        raise ConflictError(refusal(invitation) or str(_REFUSALS[USED_UP]))
+        reason = refusal(invitation) or _refusal_of(USED_UP)
+        raise ConflictError(reason, code=reason.code)
 
 
 def _record(invitation: Invitation, user: User) -> None:

@@ -274,11 +274,12 @@ def join(
             # Before the project is deleted or after it, never beside it: what is deleted has no members.
             locked = Project.objects.select_for_update(no_key=True).filter(pk=project.pk).first()
             if locked is None or locked.deleting_at is not None:
-                raise ConflictError(_("This project was deleted."))
+                raise ConflictError(_("This project was deleted."), code="project_deleted")
             limits.refuse_more(
                 Membership.objects.filter(project=project),
                 limits.MEMBERS,
                 _("A project has at most %(most)s members. Remove one who has left."),
+                code="too_many_members",
             )
             membership = Membership.objects.create(
                 project=project, user=user, role=role, max_labels=max_labels, max_per_day=max_per_day
@@ -317,7 +318,9 @@ def _locked_membership(project: Project, user: User) -> Membership:
     Project.objects.select_for_update().get(pk=project.pk)
     membership = Membership.objects.filter(project=project, user=user).first()
     if membership is None:
-        raise ConflictError(_("%(name)s is no member of this project any more.") % {"name": user.username})
+        raise ConflictError(
+            _("%(name)s is no member of this project any more.") % {"name": user.username}, code="no_member"
+        )
     return membership
 
 
@@ -327,5 +330,6 @@ def _refuse_last_owner(project: Project, user: User) -> None:
     ).exclude(user=user)
     if not others.exists():
         raise ConflictError(
-            _("%(name)s is the only owner. Make somebody else an owner first.") % {"name": user.username}
+            _("%(name)s is the only owner. Make somebody else an owner first.") % {"name": user.username},
+            code="only_owner",
         )

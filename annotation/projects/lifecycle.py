@@ -97,7 +97,8 @@ def refuse_unfinished_jobs(project: Project) -> None:
     if job is not None:
         raise ConflictError(
             _("%(job)s is not finished. Wait until it is, or cancel it first.")
-            % {"job": _(jobs.kind(job.kind).title)}
+            % {"job": _(jobs.kind(job.kind).title)},
+            code="job_unfinished",
         )
 
 

@@ -141,15 +141,15 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
             prepare_guidelines(project, before=before["guidelines"])
             stored = Project.objects.get(pk=project.pk)
             if objection := routing_port().wording_objection(project=stored, guidelines=project.guidelines):
-                raise ConflictError(objection, where="guidelines")
+                raise ConflictError(objection, where="guidelines", code="wording_in_use")
         if project.question != before.get("question", project.question) and (
             objection := routing_port().wording_objection(project=project, question=project.question)
         ):
-            raise ConflictError(objection, where="question")
+            raise ConflictError(objection, where="question", code="wording_in_use")
         if project.text_format != before.get("text_format", project.text_format) and (
             objection := routing_port().wording_objection(project=project, text_format=project.text_format)
         ):
-            raise ConflictError(objection, where="text_format")
+            raise ConflictError(objection, where="text_format", code="wording_in_use")
     except (InputError, ConflictError):
         for name, value in before.items():
             setattr(project, name, value)
@@ -187,12 +187,12 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
         }
         added = [spec.key for spec in specs if spec.key not in present]
         if (removed or renamed or added) and (objection := routing_port().schema_objection(project=project)):
-            raise ConflictError(objection, where="choices")
+            raise ConflictError(objection, where="choices", code="labels_in_use")
         named = [(spec.key, spec.name) for spec in specs]
         if named != [(choice.key, choice.name) for choice in present.values()] and (
             objection := routing_port().wording_objection(project=project, choices=named)
         ):
-            raise ConflictError(objection, where="choices")
+            raise ConflictError(objection, where="choices", code="wording_in_use")
         for key in removed:
             if with_choice(Label.objects.filter(item__project=project), project, key).exists():
                 raise ConflictError(
@@ -202,6 +202,7 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
                     )
                     % {"name": present[key].name},
                     where="choices",
+                    code="label_given",
                 )
         _refuse_replaced(project, {key: present[key].name for key in removed}, added)
         project.choices.filter(key__in=removed).delete()
@@ -236,6 +237,7 @@ def _refuse_replaced(project: Project, removed: Mapping[str, str], added: Sequen
                 )
                 % {"key": key},
                 where="choices",
+                code="label_key_spent",
             )
     for key, name in removed.items():
         if key in replaced.merged.values():
@@ -243,6 +245,7 @@ def _refuse_replaced(project: Project, removed: Mapping[str, str], added: Sequen
                 _("Another label was merged into %(name)r, which cannot be removed. It can be renamed.")
                 % {"name": name},
                 where="choices",
+                code="label_merged_into",
             )
 
 

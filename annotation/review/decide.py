@@ -30,7 +30,7 @@ def decide_dispute(
     """
     if dispute_of(project, actor, work_item.pk) is None and not was_decided(work_item):
         # Nothing is told of an item that never waited for a reviewer, not even whether it was asked about.
-        raise NoDisputeError(_("This item does not wait for a decision any more."))
+        raise NoDisputeError(_("This item does not wait for a decision any more."), code="no_dispute")
     return adjudicate(
         batch=work_item.batch,
         item=work_item.item,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from django.db import connection, transaction
 
-from annotation.errors import ConflictError, HypacError
+from annotation.errors import HypacError
 
 NAMED_FILES = "SELECT storage_name, size, sha256 FROM annotation_storedfile ORDER BY storage_name"
 MIGRATIONS = "SELECT app, name FROM django_migrations ORDER BY app, name"
@@ -110,10 +110,10 @@ def database() -> Sqlite | Postgres:
 
 
 def refuse_unless_empty() -> None:
-    """Raise ConflictError where the database of this site has tables."""
+    """Raise HypacError where the database of this site has tables."""
     tables = connection.introspection.table_names()
     if tables:
-        raise ConflictError(
+        raise HypacError(
             f"The database of this site is not empty: it has {len(tables)} tables. A backup is put back into "
             "an empty one only; make one, and name it in DATABASE_URL (or an empty folder in HYPAC_VAR)."
         )

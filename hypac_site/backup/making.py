@@ -12,7 +12,7 @@ from typing import Any
 from django.core.files.storage import default_storage
 from django.db import connection
 
-from annotation.errors import ConflictError
+from annotation.errors import HypacError
 from annotation.outside import secrets
 from hypac_site.backup.databases import MIGRATIONS, NAMED_FILES, database
 from hypac_site.backup.manifest import BLOCK, FILES, FORMAT, INDEX, Entry, Manifest, sha256_of
@@ -32,12 +32,12 @@ def make_backup(target: Path, *, with_files: bool = True) -> Manifest:
     file that the snapshot names is there to be copied afterwards - unless its project is deleted at that
     moment; what is missing is listed in the manifest.
 
-    Raises ConflictError where something has that name, HypacError where the database cannot be read.
+    Raises HypacError where something has that name, or where the database cannot be read.
     """
     part = target.with_name(f"{target.name}.partial")
     for folder in (target, part):
         if folder.exists():
-            raise ConflictError(f"{folder} is already there. Choose another name, or remove it first.")
+            raise HypacError(f"{folder} is already there. Choose another name, or remove it first.")
     part.mkdir(parents=True)
     try:
         manifest = _write(part, with_files=with_files)

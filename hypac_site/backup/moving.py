@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection, connections, models, transactio
 from django.db.migrations.executor import MigrationExecutor
 
 from annotation.common.bulk import copy_rows
-from annotation.errors import ConflictError, HypacError, InputError
+from annotation.errors import HypacError, InputError
 
 TARGET = "target"
 # What `migrate` itself writes, with numbers of its own.
@@ -31,16 +31,16 @@ def move(url: str, *, say: Say) -> int:
     One transaction holds it all: where it is cut off or a row differs, the other database stays as empty as
     it was, and it can be begun again. Nobody writes here meanwhile. Files stay where they are.
 
-    Raises InputError for an address that is none of PostgreSQL, ConflictError where this database is no
+    Raises InputError for an address that is none of PostgreSQL, HypacError where this database is no
     SQLite, lacks migrations, or the other one holds anything.
     """
     if connection.vendor != "sqlite":
-        raise ConflictError(
+        raise HypacError(
             "This site does not use SQLite: `manage.py backup` and `restore` carry it elsewhere."
         )
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise ConflictError("This database is of an older version: run `manage.py migrate` first.")
+        raise HypacError("This database is of an older version: run `manage.py migrate` first.")
     _connect(url)
     try:
         _refuse_unless_empty()
@@ -73,7 +73,7 @@ def _refuse_unless_empty() -> None:
         if name == "django_migrations" or model in MADE_BY_MIGRATE:
             continue
         if model is None or model._base_manager.using(TARGET).exists():
-            raise ConflictError(
+            raise HypacError(
                 f"The other database is not empty: it has the table {name}. Make an empty one, and name that."
             )
 

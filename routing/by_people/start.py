@@ -149,6 +149,7 @@ def start_people_run(*, access: Access, wanted: Wanted, entropy: int | None = No
             project.runs.all(),
             limits.RUNS,
             _("A project has at most %(most)s runs. Go on in a copy of it."),
+            code="too_many_runs",
         )
         last = last_place(project)
         found = _items_of(access, wanted).count()

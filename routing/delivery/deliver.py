@@ -67,7 +67,8 @@ def deliver(
     if run.state not in ROUTED:
         raise ConflictError(
             _("Run %(run)s has nothing to deliver yet (%(state)s): it has to be routed first.")
-            % {"run": run.number, "state": run.get_state_display().lower()}
+            % {"run": run.number, "state": run.get_state_display().lower()},
+            code="nothing_to_deliver",
         )
     part = checked_part(run, user=user, since=since, filters=filters or {})
     return jobs.enqueue(

@@ -94,7 +94,8 @@ def check_project(folder: Path, project: Project) -> None:
                 "The folder %(folder)s holds a delivery of the project “%(other)s”, not of “%(project)s”. "
                 "Choose another folder, or remove everything in it, %(name)s as well."
             )
-            % {"folder": folder, "other": held.project, "project": project.slug, "name": NAME}
+            % {"folder": folder, "other": held.project, "project": project.slug, "name": NAME},
+            code="folder_of_other_project",
         )
 
 

@@ -107,14 +107,16 @@ def release(*, access: Access, held: HeldOutItem) -> None:
             _(
                 "This item was drawn at random and stays held out: if some of those went back by choice, "
                 "what runs cover would be no random sample any more."
-            )
+            ),
+            code="held_out_by_chance",
         )
     with transaction.atomic():
         Item.objects.select_for_update(no_key=True).get(pk=held.item_id)
         given = held.item.work_items.filter(batch__for_gold=True).exists()
         if given or held.answers.exists():
             raise ConflictError(
-                _("Somebody has been given this item already: it stays held out, as they know it.")
+                _("Somebody has been given this item already: it stays held out, as they know it."),
+                code="held_out_known",
             )
         name = held.item.external_id
         held.delete()

@@ -102,7 +102,7 @@ def change_items(
         raise InputError(_("Write something."), where="text")
     total = change.concerns(permission, chosen_items(permission, filters=filters, item_ids=item_ids)).count()
     if not total:
-        raise ConflictError(_("None of these items can be changed in that way."))
+        raise ConflictError(_("None of these items can be changed in that way."), code="no_item_changes")
     job = jobs.enqueue(
         project=access.project,
         kind_name=CHANGE_KIND,
@@ -130,7 +130,7 @@ def undo_change(*, access: Access, job: Job) -> Job:
     """
     change = CHANGES.get(job.params.get("change", "")) if job.kind == CHANGE_KIND else None
     if change is None or not change.can_be_undone or job.state in jobs.UNFINISHED:
-        raise ConflictError(_("This cannot be taken back."))
+        raise ConflictError(_("This cannot be taken back."), code="cannot_take_back")
     if not access.allows(change.needs):
         raise NOT_ALLOWED.error(raised_as=NotAllowedError)
     done = Outcome(**job.result)

@@ -243,7 +243,7 @@ def _checked(project: Project, key: str, into: Sequence[str]) -> tuple[Choice, l
 
 def _refuse_in_use(project: Project) -> None:
     if objection := routing_port().schema_objection(project=project):
-        raise ConflictError(objection, where="key")
+        raise ConflictError(objection, where="key", code="labels_in_use")
     open_audit = FinalAudit.objects.filter(run__project=project, certificate__isnull=True).first()
     if open_audit is not None:
         run = Run.objects.get(pk=open_audit.run_id)
@@ -251,4 +251,5 @@ def _refuse_in_use(project: Project) -> None:
             _("The final audit of run %(run)s compares labels as they are. Analyse it first.")
             % {"run": run.number},
             where="key",
+            code="final_audit_open",
         )

@@ -53,7 +53,8 @@ def answers_of(project: Project, access: Access, *, run: int | None, source: int
     check_named(project, run=run, source=source)
     if not may_see_model_output(project, access):
         raise ConflictError(
-            _("Answers of models are not shown before a run is analysed, nor while another one is open.")
+            _("Answers of models are not shown before a run is analysed, nor while another one is open."),
+            code="models_not_shown",
         )
     if source is not None:
         return SourceAnswers(Source.objects.get(project=project, pk=source))
@@ -63,7 +64,9 @@ def answers_of(project: Project, access: Access, *, run: int | None, source: int
         routed = routed.filter(number=run)
     newest = routed.first()
     if newest is None:
-        raise ConflictError(_("There are no labels to give yet: the run has to be routed first."))
+        raise ConflictError(
+            _("There are no labels to give yet: the run has to be routed first."), code="no_labels_yet"
+        )
     return RunAnswers(newest)
 
 
@@ -99,7 +102,10 @@ class SourceAnswers:
         )
         self._fingerprint = newest.first()
         if self._fingerprint is None:
-            raise ConflictError(_("%(source)s has not answered anything yet.") % {"source": source.name})
+            raise ConflictError(
+                _("%(source)s has not answered anything yet.") % {"source": source.name},
+                code="source_unanswered",
+            )
         self.version = f"{source.name} {self._fingerprint[:8]}"
         self._source = source
 

@@ -56,11 +56,14 @@ def start_round(
         Project.objects.select_for_update().get(pk=project.pk)
         refuse_while_busy(project)
         if project.rounds.filter(closed_at__isnull=True).exists():
-            raise ConflictError(_("A round is open. Close it before you start another one."))
+            raise ConflictError(
+                _("A round is open. Close it before you start another one."), code="other_round_open"
+            )
         limits.refuse_more(
             project.rounds.all(),
             limits.RUNS,
             _("A project has at most %(most)s rounds. Go on in a copy of it."),
+            code="too_many_rounds",
         )
         asked = _people(project, people)
         chosen = _named(project, names) if names else _drawn(project, USUAL if size is None else size, seed)
@@ -125,7 +128,9 @@ def add_note(
     if value is not None and not access.allows("review"):
         raise NotAllowedError(_("Reviewers and managers decide. Write what you think instead."))
     if found.closed_at is None:
-        raise ConflictError(_("The round is open: what others said is seen once it is closed."))
+        raise ConflictError(
+            _("The round is open: what others said is seen once it is closed."), code="round_open"
+        )
     if not found.items.filter(item=item).exists():
         raise InputError(_("This item is not in the round."), where="item")
     if value is not None:

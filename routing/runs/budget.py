@@ -209,7 +209,8 @@ def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
         if stored.state not in CANCELLABLE and not takes_in:
             raise ConflictError(
                 _("Run %(stored)s is %(state)s: its models cost nothing more.")
-                % {"stored": stored.number, "state": stored.get_state_display().lower()}
+                % {"stored": stored.number, "state": stored.get_state_display().lower()},
+                code="run_not_spending",
             )
         spent = _sum(spends_of_models(stored))
         aside = _sum(stored.reservations.filter(state__in=(State.OPEN, State.LOST)))

@@ -38,7 +38,8 @@ def cancel_run(*, run: Run, user: User | None) -> None:
             completed_at=timezone.now(),
             refusal=ConflictError(
                 _("Run %(run)s is %(state)s and can no longer be cancelled.")
-                % {"run": run.number, "state": run.get_state_display().lower()}
+                % {"run": run.number, "state": run.get_state_display().lower()},
+                code="cannot_cancel",
             ),
         )
         audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")

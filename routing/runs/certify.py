@@ -66,13 +66,15 @@ def analyse(*, run: Run, user: User | None) -> Job:
     if run.state in (State.ANALYSED, State.ROUTING, State.LABELLING, State.COMPLETE):
         raise ConflictError(
             _("Run %(run)s has been analysed. A draw is analysed once; another look needs a new run.")
-            % {"run": run.number}
+            % {"run": run.number},
+            code="analysed_already",
         )
     batch = _last_batch(run)
     if run.state != _to_be_analysed(run) or batch is None:
         raise ConflictError(
             _("Run %(run)s cannot be analysed now: %(state)s.")
-            % {"run": run.number, "state": run.get_state_display().lower()}
+            % {"run": run.number, "state": run.get_state_display().lower()},
+            code="cannot_analyse_now",
         )
     with transaction.atomic():
         refuse_unfinished(batch)
@@ -83,7 +85,9 @@ def analyse(*, run: Run, user: User | None) -> Job:
             run,
             before=_to_be_analysed(run),
             after=State.ANALYSING,
-            refusal=ConflictError(_("Run %(run)s is being analysed already.") % {"run": run.number}),
+            refusal=ConflictError(
+                _("Run %(run)s is being analysed already.") % {"run": run.number}, code="being_analysed"
+            ),
         )
         audit.record(
             project=run.project, actor=user, action="run.analysis_started", target=f"run:{run.number}"
@@ -124,7 +128,8 @@ def refuse_unfinished(batch: WorkBatch) -> None:
                 "missing. No result can be seen before the last one; what nobody can label is to "
                 "be given up by a manager."
             )
-            % {"missing": missing, "total": progress.total, "items": progress.items}
+            % {"missing": missing, "total": progress.total, "items": progress.items},
+            code="calibration_unlabelled",
         )
     if progress.disagreeing:
         raise ConflictError(
@@ -132,7 +137,8 @@ def refuse_unfinished(batch: WorkBatch) -> None:
                 "People differ about %(disagreeing)s of %(items)s calibration items. A reviewer "
                 "has to decide about each before the analysis."
             )
-            % {"disagreeing": progress.disagreeing, "items": progress.items}
+            % {"disagreeing": progress.disagreeing, "items": progress.items},
+            code="calibration_disputed",
         )
 
 

@@ -178,7 +178,9 @@ def give_value(*, run: Run, user: User | None, value: str) -> Job:
         stored = Run.objects.select_for_update(no_key=True).select_related("project").get(pk=run.pk)
         if not waits_for_value(stored):
             raise ConflictError(
-                _("Run %(run)s does not wait for anything that its draw comes from.") % {"run": stored.number}
+                _("Run %(run)s does not wait for anything that its draw comes from.")
+                % {"run": stored.number},
+                code="no_randomness_awaited",
             )
         if value:
             stored.randomness = value

@@ -166,7 +166,7 @@ def discard_measurement(*, project: Project, user: User | None) -> None:
         Project.objects.select_for_update().get(pk=project.pk)
         waiting = waiting_measurements(project)
         if not waiting.exists():
-            raise ConflictError(_("Nothing was measured that could be discarded."))
+            raise ConflictError(_("Nothing was measured that could be discarded."), code="nothing_measured")
         for job in project.jobs.filter(kind=KIND, state__in=jobs.UNFINISHED):
             jobs.cancel(job=job)
         for measurement in waiting:

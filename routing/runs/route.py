@@ -52,36 +52,46 @@ def route(*, run: Run, user: User | None) -> Job:
     """
     run.refresh_from_db()
     if run.state in (State.ROUTING, State.LABELLING, State.COMPLETE):
-        raise ConflictError(_("Run %(run)s has been routed already.") % {"run": run.number})
+        raise ConflictError(
+            _("Run %(run)s has been routed already.") % {"run": run.number}, code="routed_already"
+        )
     if run.state != State.ANALYSED:
-        raise ConflictError(_("Run %(run)s cannot be routed before it is analysed.") % {"run": run.number})
+        raise ConflictError(
+            _("Run %(run)s cannot be routed before it is analysed.") % {"run": run.number},
+            code="not_analysed_yet",
+        )
     if other := run.project.runs.filter(state__in=BUSY).exclude(pk=run.pk).first():
         raise ConflictError(
             _(
                 "Run %(other)s is under way (%(state)s) with the same models and people. Finish or "
                 "cancel it first."
             )
-            % {"other": other.number, "state": other.get_state_display().lower()}
+            % {"other": other.number, "state": other.get_state_display().lower()},
+            code="other_run_under_way",
         )
     try:
         changed = changed_source(run)
     except BackendError as error:
         raise ConflictError(
             _("%(message)s Nothing was routed; %(then)s.")
-            % {"message": error.message, "then": what_then(error)}
+            % {"message": error.message, "then": what_then(error)},
+            code="source_not_reached",
         ) from error
     if changed:
         certify.mark_invalid(run=run, why=CHANGED, params={"source": changed.name}, actor=user)
         raise ConflictError(
             _("%(changed)s Nothing was routed. Put it back as it was, or start a new run.")
-            % {"changed": CHANGED.sentence({"source": changed.name})}
+            % {"changed": CHANGED.sentence({"source": changed.name})},
+            code="source_not_as_planned",
         )
     with transaction.atomic():
         move(
             run,
             before=State.ANALYSED,
             after=State.ROUTING,
-            refusal=ConflictError(_("Run %(run)s is being routed already.") % {"run": run.number}),
+            refusal=ConflictError(
+                _("Run %(run)s is being routed already.") % {"run": run.number}, code="being_routed"
+            ),
         )
         audit.record(
             project=run.project, actor=user, action="run.routing_started", target=f"run:{run.number}"

@@ -12,7 +12,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit, limits
-from annotation.errors import ConflictError, InputError
+from annotation.errors import ConflictError, InputError, UnderWayError
 from annotation.imports.columns import IMPORT
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
@@ -106,6 +106,7 @@ def start_run(
             project.runs.all(),
             limits.RUNS,
             _("A project has at most %(most)s runs. Go on in a copy of it."),
+            code="too_many_runs",
         )
         number = (project.runs.aggregate(last=Max("number"))["last"] or 0) + 1
         try:
@@ -143,7 +144,8 @@ def start_run(
                 )
         except IntegrityError:
             raise ConflictError(
-                _("Run %(number)s was started just now. It goes on by itself.") % {"number": number}
+                _("Run %(number)s was started just now. It goes on by itself.") % {"number": number},
+                code="started_just_now",
             ) from None
         RunSource.objects.bulk_create(
             RunSource.of(source, run=run, position=position, fingerprint=fingerprint)
@@ -243,9 +245,8 @@ def _measurement(
         return None
     measured = measured_for(project, target=fields.target, sources=sources)
     if measured.under_way:
-        raise ConflictError(
-            _("The models are being measured. Wait until that is done, or stop it and discard it.")
-        )
+        words = _("The models are being measured. Wait until that is done, or stop it and discard it.")
+        raise ConflictError(words, code="being_measured")
     found = measured.usable
     if found is not None:
         asked_as = dict(found.sources.values_list("source", "fingerprint"))
@@ -256,7 +257,8 @@ def _measurement(
                         "%(source)s answers as another model than when it was measured. Discard the "
                         "measurement, or measure again."
                     )
-                    % {"source": source.name}
+                    % {"source": source.name},
+                    code="source_not_as_measured",
                 )
     return found
 
@@ -266,18 +268,17 @@ def refuse_while_busy(project: Project) -> None:
     if run := project.runs.filter(state__in=UNDER_WAY).first():
         raise ConflictError(
             _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
-            % {"run": run.number, "state": run.get_state_display().lower()}
+            % {"run": run.number, "state": run.get_state_display().lower()},
+            code="other_run_under_way",
         )
     # By the key, which the job that takes an import back has, too.
     if job := project.jobs.filter(unique_key=IMPORT, state__in=jobs.UNFINISHED).first():
         if job.kind == IMPORT:
             raise ConflictError(
-                _("An import is under way. Wait until it has finished, so that the run covers all of it.")
+                _("An import is under way. Wait until it has finished, so that the run covers all of it."),
+                code="import_under_way",
             )
-        raise ConflictError(
-            _("%(known)s is already under way. Wait until it has finished, or cancel it.")
-            % {"known": _(jobs.kind(job.kind).title)}
-        )
+        raise UnderWayError(_(jobs.kind(job.kind).title))
     refuse_while_taking_in(project)
     refuse_while_sending(project)
 

@@ -180,7 +180,8 @@ def accept_unusable(*, run: Run, user: User | None) -> Run:
         if stored.state != State.PREPARING or newest is None or not stopped_at_unusable(newest):
             raise ConflictError(
                 _("Run %(run)s does not wait for anybody to accept unusable answers.")
-                % {"run": stored.number}
+                % {"run": stored.number},
+                code="no_confirmation_awaited",
             )
         stored.accepts_unusable = True
         stored.save(update_fields=["accepts_unusable"])

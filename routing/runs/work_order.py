@@ -4,7 +4,7 @@ The calibration set stays in the order of its draw. Where later items or people 
 by chance, too: hard items first would raise false alarms, and an order would tell which items are audited.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import models, transaction
@@ -13,7 +13,7 @@ from django.db.models.functions import MD5, Cast, Concat
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit
-from annotation.errors import ConflictError, InputError
+from annotation.errors import ConflictError, InputError, Refusal
 from annotation.labelling.work_order import place_by
 from annotation.models import AuditEvent, User, WorkItem
 from routing.common.states import State
@@ -40,7 +40,7 @@ class WorkOrder:
 
     now: Order
     choices: list[Order]
-    objection: str = ""
+    objection: Refusal = field(default_factory=Refusal)
 
 
 def work_order(run: Run) -> WorkOrder | None:
@@ -67,10 +67,11 @@ def set_work_order(*, run: Run, user: User | None, order: str) -> int:
         found = work_order(run)
         if found is None:
             raise ConflictError(
-                _("Run %(run)s has no routed items that people label now.") % {"run": run.number}
+                _("Run %(run)s has no routed items that people label now.") % {"run": run.number},
+                code="no_routed_items",
             )
         if found.objection:
-            raise ConflictError(found.objection)
+            raise ConflictError(found.objection, code=found.objection.code)
         if order not in found.choices:
             raise InputError(
                 _("Choose one of these: %(orders)s.") % {"orders": ", ".join(found.choices)}, where="order"
@@ -87,15 +88,21 @@ def set_work_order(*, run: Run, user: User | None, order: str) -> int:
     return count
 
 
-def _objection(run: Run) -> str:
+def _objection(run: Run) -> Refusal:
     if run.reference != Run.Reference.PERSON:
-        return _(
-            "The order stays by chance: people have to label these items as they labelled the calibration "
-            "set, and an audit of them holds in no other order."
+        return Refusal(
+            _(
+                "The order stays by chance: people have to label these items as they labelled the "
+                "calibration set, and an audit of them holds in no other order."
+            ),
+            "order_by_chance",
         )
     if not run.by_people and run.target == Run.Target.POPULATION:
-        return _("The order stays by chance: another one would tell which later items are audited.")
-    return ""
+        return Refusal(
+            _("The order stays by chance: another one would tell which later items are audited."),
+            "order_by_chance",
+        )
+    return Refusal()
 
 
 def _hides_models(run: Run) -> bool:

@@ -111,6 +111,7 @@ def save_source(
                 Source.objects.filter(project=project),
                 limits.SOURCES,
                 _("A project has at most %(most)s sources. Remove one that no run uses."),
+                code="too_many_sources",
             )
         target = source or Source(project=project)
         target.name, target.backend, target.params = name.strip(), backend, params
@@ -178,7 +179,8 @@ def move_source(*, source: Source, user: User, up: bool) -> Source:
         if run := project.runs.filter(state__in=UNDER_WAY).first():
             raise ConflictError(
                 _("Run %(run)s is under way with the models in this order. Finish or cancel it first.")
-                % {"run": run.number}
+                % {"run": run.number},
+                code="order_in_use",
             )
         source.refresh_from_db()
         before, behind = Q(position__lt=source.position), Q(position__gt=source.position)
@@ -217,7 +219,8 @@ def delete_source(*, source: Source, user: User) -> None:
             )
     except RestrictedError:
         raise ConflictError(
-            _("%(name)s belongs to a run and stays, so that the run can be explained.") % {"name": name}
+            _("%(name)s belongs to a run and stays, so that the run can be explained.") % {"name": name},
+            code="source_of_a_run",
         ) from None
 
 
@@ -272,7 +275,8 @@ def refuse_in_use(source: Source, *, fingerprint: str = "") -> None:
                 "be changed, such as the address of the same model, limits of speed and time-outs. "
                 "Cancel the run first, or add another source."
             )
-            % {"run": row.run.number, "source": source.name}
+            % {"run": row.run.number, "source": source.name},
+            code="source_in_use",
         )
 
 

@@ -61,6 +61,7 @@ def save_mends(
             source.mend_versions.all(),
             VERSIONS,
             _("The spellings of a source are changed at most %(most)s times. Add another source."),
+            code="too_many_spellings",
         )
         version = MendVersion.objects.create(
             source=source, number=before.number + 1, created_by=user, **wanted.document

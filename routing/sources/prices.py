@@ -61,6 +61,7 @@ def save_price(
                 ModelPrice.objects.filter(project=project),
                 limits.PRICES,
                 _("A price list has at most %(most)s lines. Delete one first."),
+                code="too_many_prices",
             )
         target = price or ModelPrice(project=project)
         sources = list(target.sources.select_for_update().order_by("position")) if price else []
@@ -94,7 +95,7 @@ def delete_price(*, price: ModelPrice, user: User | None) -> None:
         "names": ", ".join(named_by) or _("a source"),
     }
     if named_by:
-        raise ConflictError(refusal)
+        raise ConflictError(refusal, code="price_in_use")
     try:
         with transaction.atomic():
             price.delete()
@@ -106,7 +107,7 @@ def delete_price(*, price: ModelPrice, user: User | None) -> None:
                 data={"name": name},
             )
     except RestrictedError:  # a source has been given it just now
-        raise ConflictError(refusal) from None
+        raise ConflictError(refusal, code="price_in_use") from None
 
 
 def _function(name: str) -> Cost:

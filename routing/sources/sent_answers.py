@@ -306,7 +306,8 @@ def refuse_while_sending(project: Project) -> None:
     """A run covers all that is sent, or waits. Raises ConflictError."""
     if project.jobs.filter(kind=KIND, state__in=jobs.UNFINISHED).exists():
         raise ConflictError(
-            _("Predictions are being taken in. Wait until that is done, so that the run has all of them.")
+            _("Predictions are being taken in. Wait until that is done, so that the run has all of them."),
+            code="answers_being_sent",
         )
 
 

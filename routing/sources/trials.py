@@ -124,9 +124,14 @@ def use_as_price(*, tried: SourceTry, user: User) -> Decimal:
         source = Source.objects.select_for_update().get(pk=tried.source_id)
         mean = mean_cost(tried)
         if source.cost_function == "flat" or mean is None:
-            raise ConflictError(_("The labels of this source have one price, which is set by hand."))
+            raise ConflictError(
+                _("The labels of this source have one price, which is set by hand."), code="price_set_by_hand"
+            )
         if not usable(tried):
-            raise ConflictError(_("None of the answers could be used, so they tell no price of a label."))
+            raise ConflictError(
+                _("None of the answers could be used, so they tell no price of a label."),
+                code="no_usable_answer",
+            )
         before, source.cost_per_label = source.cost_per_label, mean.quantize(SMALLEST_PRICE, ROUND_UP)
         source.save(update_fields=["cost_per_label"])
         audit.record(
@@ -245,9 +250,10 @@ def _chosen(project: Project) -> list[int]:
                 "Every item belongs to a run that is not analysed yet, and until then nobody may see "
                 "what a model says of them. Try the source after the analysis, or import further "
                 "items."
-            )
+            ),
+            code="all_items_blind",
         )
-    raise ConflictError(_("There is no item to try it on: import data first."))
+    raise ConflictError(_("There is no item to try it on: import data first."), code="no_items")
 
 
 def _sample(items: QuerySet[Item], size: int) -> list[int]:

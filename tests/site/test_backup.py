@@ -15,7 +15,7 @@ from django.db import connection
 
 from annotation.common.files import store_file
 from annotation.common.storage import StorageError
-from annotation.errors import ConflictError, InputError
+from annotation.errors import HypacError, InputError
 from annotation.models import Project
 from hypac_site.backup.making import make_backup
 from hypac_site.backup.restoring import check_backup, restore_backup
@@ -105,13 +105,13 @@ def test_a_database_of_the_other_kind_is_refused(backup: Path) -> None:
 
 
 def test_nothing_is_put_over_what_is_there(backup: Path) -> None:
-    with pytest.raises(ConflictError, match="not empty"):
+    with pytest.raises(HypacError, match="not empty"):
         restore_backup(backup)
     assert Project.objects.count() == 1
 
 
 def test_a_backup_has_a_name_of_its_own(backup: Path) -> None:
-    with pytest.raises(ConflictError, match="already there"):
+    with pytest.raises(HypacError, match="already there"):
         make_backup(backup)
 
 

@@ -43,7 +43,8 @@ def create_webhook(
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         if project.webhooks.count() >= MOST:
             raise ConflictError(
-                _("A project has at most %(most)s webhooks. Delete one first.") % {"most": MOST}
+                _("A project has at most %(most)s webhooks. Delete one first.") % {"most": MOST},
+                code="too_many_webhooks",
             )
         webhook = Webhook.objects.create(project=project, secret=encrypt(secret), created_by=actor, **fields)
         _record(webhook, actor, "webhook.made", {"host": _host(webhook), "events": webhook.events})
@@ -141,7 +142,7 @@ def redeliver(*, delivery: WebhookDelivery, actor: User) -> WebhookDelivery:
             error="",
             duration_ms=None,
         ):
-            raise ConflictError(_("This message waits to be sent already."))
+            raise ConflictError(_("This message waits to be sent already."), code="message_waits")
         _record(webhook, actor, "webhook.redelivered", {"message": delivery.message_id})
         transaction.on_commit(lambda: announce_webhooks([webhook.pk]))
     delivery.refresh_from_db()

@@ -36,11 +36,15 @@ def ask_expert(*, run: Run, user: User | None) -> Job:
     """
     run.refresh_from_db()
     if not run.by_expert:
-        raise ConflictError(_("Run %(run)s has no expert: its labels can be analysed.") % {"run": run.number})
+        raise ConflictError(
+            _("Run %(run)s has no expert: its labels can be analysed.") % {"run": run.number},
+            code="no_expert",
+        )
     if run.state != State.CALIBRATING or run.calibration_batch is None:
         raise ConflictError(
             _("The expert of run %(run)s cannot be asked now: %(state)s.")
-            % {"run": run.number, "state": run.get_state_display().lower()}
+            % {"run": run.number, "state": run.get_state_display().lower()},
+            code="cannot_ask_expert_now",
         )
     with transaction.atomic():
         refuse_unfinished(run.calibration_batch)

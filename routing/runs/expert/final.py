@@ -16,7 +16,7 @@ from annotation import failures
 from annotation.common import audit
 from annotation.common.ranges import of_items
 from annotation.common.value_reader import Value, as_text
-from annotation.errors import ConflictError
+from annotation.errors import ConflictError, Refusal
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Job, Label, User, WorkBatch, WorkItem
@@ -108,12 +108,17 @@ def draw_final_audit(*, run: Run, user: User | None) -> Job:
     run.refresh_from_db()
     if run.final_sample is None:
         raise ConflictError(
-            _("No final audit is planned for run %(run)s: that is fixed with the plan.") % {"run": run.number}
+            _("No final audit is planned for run %(run)s: that is fixed with the plan.")
+            % {"run": run.number},
+            code="no_final_audit",
         )
     if FinalAudit.objects.filter(run=run).exists():
-        raise ConflictError(_("The final audit of run %(run)s is drawn already.") % {"run": run.number})
+        raise ConflictError(
+            _("The final audit of run %(run)s is drawn already.") % {"run": run.number},
+            code="final_audit_drawn",
+        )
     if words := _objection_to_draw(run):
-        raise ConflictError(words)
+        raise ConflictError(words, code=words.code)
     with transaction.atomic():
         audit.record(
             project=run.project, actor=user, action="run.final_audit_started", target=f"run:{run.number}"
@@ -129,10 +134,13 @@ def analyse_final_audit(*, run: Run, user: User | None) -> Job:
     run.refresh_from_db()
     drawn = FinalAudit.objects.filter(run=run).select_related("certificate").first()
     if drawn is None:
-        raise ConflictError(_("The final audit of run %(run)s is not drawn yet.") % {"run": run.number})
+        raise ConflictError(
+            _("The final audit of run %(run)s is not drawn yet.") % {"run": run.number},
+            code="final_audit_not_drawn",
+        )
     certificate: FinalCertificate | None = getattr(drawn, "certificate", None)
     if words := _objection_to_analyse(run, drawn, certificate, _open(run, drawn)):
-        raise ConflictError(words)
+        raise ConflictError(words, code=words.code)
     with transaction.atomic():
         audit.record(
             project=run.project, actor=user, action="run.final_audit_analysed", target=f"run:{run.number}"
@@ -266,40 +274,57 @@ def _enqueue(run: Run, kind: str, user: User | None) -> Job:
     )
 
 
-def _objection_to_draw(run: Run) -> str:
+def _objection_to_draw(run: Run) -> Refusal:
     if run.state != State.COMPLETE:
-        return _("The final audit of run %(run)s is drawn once everything is labelled (now: %(state)s).") % {
-            "run": run.number,
-            "state": run.get_state_display().lower(),
-        }
+        return Refusal(
+            _("The final audit of run %(run)s is drawn once everything is labelled (now: %(state)s).")
+            % {
+                "run": run.number,
+                "state": run.get_state_display().lower(),
+            },
+            "run_not_complete",
+        )
     if any(reason["code"] != ALARMED.code for reason in run.invalid_reasons):
-        return _("Something broke the certificate of this run, and would break that of a final audit, too.")
+        return Refusal(
+            _("Something broke the certificate of this run, and would break that of a final audit, too."),
+            "certificate_broken",
+        )
     if not run.certificate.figures.get(MODELS_PART, {}).get("holds", True):
-        return _(
-            "The calibration set does not show that models get few enough items wrong for the final audit of "
-            "this plan: whatever people's labels are, it would certify nothing."
+        return Refusal(
+            _(
+                "The calibration set does not show that models get few enough items wrong for the final "
+                "audit of this plan: whatever people's labels are, it would certify nothing."
+            ),
+            "final_audit_hopeless",
         )
     people = [run.run_sources.count() + place + 1 for place in (PERSON, CHECKED)]
     if not (run.routes.filter(position__in=people).exists() and _frame(run).exists()):
-        return _(
-            "The expert has given every label of this run that no model gives: there is nothing left to "
-            "audit, and its certificate assumes nothing about people."
+        return Refusal(
+            _(
+                "The expert has given every label of this run that no model gives: there is nothing left to "
+                "audit, and its certificate assumes nothing about people."
+            ),
+            "nothing_to_audit",
         )
-    return ""
+    return Refusal()
 
 
 def _objection_to_analyse(
     run: Run, drawn: FinalAudit, certificate: FinalCertificate | None, left: int
-) -> str:
+) -> Refusal:
     if certificate is not None:
-        return _("The final audit of run %(run)s has been analysed: it is drawn and analysed once.") % {
-            "run": run.number
-        }
+        return Refusal(
+            _("The final audit of run %(run)s has been analysed: it is drawn and analysed once.")
+            % {"run": run.number},
+            "final_audit_analysed",
+        )
     if left:
-        return _("%(left)s items of the final audit are still to be labelled by the expert.") % {
-            "left": f"{left:,}"
-        }
-    return ""
+        return Refusal(
+            _("%(left)s items of the final audit are still to be labelled by the expert.")
+            % {"left": f"{left:,}"},
+            "final_audit_unlabelled",
+        )
+    return Refusal()
 
 
 def _frame(run: Run) -> QuerySet[PoolItem]:

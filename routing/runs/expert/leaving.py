@@ -33,7 +33,9 @@ def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
     """
     entry = run.roster.filter(user=user).first()
     if entry is None:
-        raise ConflictError(_("%(name)s does not label by a roster here.") % {"name": user.username})
+        raise ConflictError(
+            _("%(name)s does not label by a roster here.") % {"name": user.username}, code="not_on_roster"
+        )
     if run.by_expert and entry.role == RosterEntry.Role.ANNOTATOR:
         return hand_over(run=run, user=user, actor=actor)
     with transaction.atomic():

@@ -108,7 +108,9 @@ def hand_over(*, run: Run, user: User, actor: User | None) -> int:
 
 
 def nothing_open(user: User) -> ConflictError:
-    return ConflictError(_("%(name)s has no open item in this run.") % {"name": user.username})
+    return ConflictError(
+        _("%(name)s has no open item in this run.") % {"name": user.username}, code="no_open_item"
+    )
 
 
 def hand_over_absent(run: Run) -> None:

@@ -4,7 +4,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.errors import ConflictError
+from annotation.errors import UnderWayError
 from annotation.jobs import jobs
 from annotation.models import Project
 from routing.models import Intake, Run
@@ -22,10 +22,7 @@ def unfinished_intake(run: Run) -> Intake | None:
 def refuse_while_taking_in(project: Project) -> None:
     """Raises ConflictError while a run of the project takes in items."""
     if project.jobs.filter(kind=KIND, state__in=jobs.UNFINISHED).exists():
-        raise ConflictError(
-            _("%(known)s is already under way. Wait until it has finished, or cancel it.")
-            % {"known": _(jobs.kind(KIND).title)}
-        )
+        raise UnderWayError(_(jobs.kind(KIND).title))
 
 
 def abandon_unfinished(project: Project) -> None:

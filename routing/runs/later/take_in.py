@@ -63,17 +63,17 @@ def take_in(*, run: Run, user: User | None) -> Job:
     """
     run.refresh_from_db()
     if words := objection_now(run):
-        raise ConflictError(words)
+        raise ConflictError(words, code=words.code)
     refuse_while_sending(run.project)
     _refuse_changed(run)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=run.project_id)
         if words := objection_now(run):
-            raise ConflictError(words)
+            raise ConflictError(words, code=words.code)
         intake = unfinished_intake(run)
         if intake is None:
             if not new_items_of(run).order_by().exists():
-                raise ConflictError(_nothing_new(run))
+                raise ConflictError(_nothing_new(run), code="nothing_new")
             intake = Intake.objects.create(
                 run=run,
                 number=(run.intakes.aggregate(last=Max("number"))["last"] or 0) + 1,
@@ -111,7 +111,8 @@ def _refuse_changed(run: Run) -> None:
     except BackendError as error:
         raise ConflictError(
             _("%(message)s Nothing was taken in; %(then)s.")
-            % {"message": error.message, "then": what_then(error)}
+            % {"message": error.message, "then": what_then(error)},
+            code="source_not_reached",
         ) from error
     if changed:
         raise ConflictError(
@@ -120,7 +121,8 @@ def _refuse_changed(run: Run) -> None:
                 "certified speaks of it as it was. Nothing was taken in. Put it back as it was, or start a "
                 "new run."
             )
-            % {"source": changed.name}
+            % {"source": changed.name},
+            code="source_not_as_planned",
         )
 
 

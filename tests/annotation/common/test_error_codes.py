@@ -14,6 +14,7 @@ from rest_framework import exceptions
 from annotation import error_codes
 from annotation.error_codes import ERROR_CODES, FAULT_CODES, GENERAL, code_of, codes_by_status
 from annotation.models import Job
+from annotation.people import invitations
 from testbed.factories import add_member, make_project, make_user
 from tests.annotation.apis import Api, problem
 from tests.error_table import DOCUMENT, written
@@ -21,6 +22,13 @@ from tests.error_table import DOCUMENT, written
 ROOT = Path(error_codes.__file__).resolve().parent.parent
 # How source names a code: as this argument, or as this attribute of a class.
 NAMES = ("code", "default_code")
+JOB_WAYS = {
+    "pause": "cannot_pause",
+    "resume": "not_paused",
+    "retry": "cannot_retry",
+    "try-now": "not_waiting",
+    "undo": "import_empty",
+}
 OF_DJANGO_REST_FRAMEWORK = {
     str(kind.default_code)
     for kind in vars(exceptions).values()
@@ -52,8 +60,71 @@ def _named(tree: ast.Module) -> Iterator[str]:
                 given += node.args[:2]
             for value in given:
                 yield from _texts(value)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            if any(getattr(to, "id", "") == "CODES" for to in node.targets):
+                for value in node.value.values:
+                    yield from _texts(value)
         elif isinstance(node, ast.Assign) and any(getattr(to, "id", "") in NAMES for to in node.targets):
             yield from _texts(node.value)
+
+
+def _failures(tree: ast.Module) -> dict[str, ast.expr]:
+    """The codes of the failures that a module registers, by the names that it gives them."""
+    return {
+        to.id: node.value.args[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "attr", "") == "register"
+        and isinstance(to := node.targets[0], ast.Name)
+    }
+
+
+def _conflicts(*, of_failures: bool = False) -> Iterator[tuple[str, ast.expr | None]]:
+    """Where a conflict is made, by itself or of a failure, and how its code is written there."""
+    trees = dict(_trees())
+    registered = {path.removesuffix(".py").replace("/", "."): _failures(tree) for path, tree in trees.items()}
+    for path, tree in trees.items():
+        failures = dict(registered[path.removesuffix(".py").replace("/", ".")])
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                there = registered.get(node.module or "", {})
+                failures |= {name.name: there[name.name] for name in node.names if name.name in there}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            words = {word.arg: word.value for word in node.keywords}
+            called = getattr(node.func, "id", "")
+            if getattr(words.get("raised_as"), "id", "") == "ConflictError":
+                assert isinstance(node.func, ast.Attribute)
+                of = node.func.value
+                yield f"{path}:{node.lineno}", failures.get(of.id) if isinstance(of, ast.Name) else None
+            elif of_failures:
+                continue
+            elif called in ("ConflictError", "NoDisputeError", "refuse_more"):
+                yield f"{path}:{node.lineno}", words.get("code")
+            elif called == "Refusal" and node.args:
+                yield f"{path}:{node.lineno}", node.args[1]
+
+
+def test_every_conflict_names_a_code_of_its_status() -> None:
+    found = list(_conflicts())
+    assert len(found) > 150
+    for where, code in found:
+        handed_on = isinstance(code, ast.Name) or (isinstance(code, ast.Attribute) and code.attr == "code")
+        handed_on |= isinstance(code, ast.Call) and where.startswith("annotation/people/invitations.py")
+        texts = set() if code is None else _texts(code)
+        assert handed_on or texts, where
+        assert all(ERROR_CODES[text].status == 409 for text in texts), (where, texts)
+    assert {*invitations.CODES, invitations.OPEN} == {*invitations.STATES_IN_WORDS}
+    assert all(ERROR_CODES[code].status == 409 for code in invitations.CODES.values())
+
+
+def test_a_failure_of_jobs_shares_its_code_with_a_conflict_only_where_it_is_one() -> None:
+    """A job that fails with a conflict keeps its code, of which the failure's sentence is made."""
+    failures = {text for _, tree in _trees() for code in _failures(tree).values() for text in _texts(code)}
+    raised = {text for _, code in _conflicts(of_failures=True) for text in _texts(code or ast.Constant(0))}
+    assert failures & set(ERROR_CODES) == raised | {"import_in_use"}
 
 
 def test_no_registered_code_is_unused() -> None:
@@ -159,3 +230,12 @@ def test_the_schema_names_the_codes_of_each_status() -> None:
                 asked = operation["responses"][status]["$ref"].rpartition("/")[2]
                 content = name["responses"][asked]["content"]["application/problem+json"]
                 assert GENERAL[int(status)] in content["schema"]["allOf"][1]["properties"]["code"]["enum"]
+
+
+@pytest.mark.django_db
+def test_conflicts_of_one_status_are_told_apart() -> None:
+    project = make_project()
+    api = Api(project, add_member(project, "owner"))
+    job = Job.objects.create(project=project, kind="import", state=Job.State.DONE)
+    codes = {name: problem(api.post(f"jobs/{job.pk}/{name}/"), 409)["code"] for name in JOB_WAYS}
+    assert codes == JOB_WAYS
