@@ -1,5 +1,6 @@
 """What is sent again and what is not, errors, and that the token stays where it belongs."""
 
+import json
 import logging
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -10,13 +11,19 @@ import pytest
 
 from hypac_client import (
     AuthenticationError,
+    BadRequestError,
     Client,
     ConflictError,
+    GoneError,
     HypacError,
+    InvalidError,
     NotAllowedError,
     NotFoundError,
     RateLimitedError,
+    ServerError,
+    UnavailableError,
 )
+from hypac_client.command import _refuse
 from tests.client.scripted import SITE, TOKEN, ok, problem, scripted
 
 
@@ -198,3 +205,26 @@ def test_nobody_waits_for_a_day_because_a_server_asks_for_it() -> None:
     with pytest.raises(RateLimitedError, match=r"Too many keys.*again after 86000 seconds") as caught:
         client.projects.create("a")
     assert (len(script.requests), pauses, caught.value.retry_after) == (1, [], 86000)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (400, "parse_error", InvalidError),
+        (409, "routed_already", ConflictError),
+        (410, "image_lost", GoneError),
+        (503, "unavailable", UnavailableError),
+        (500, "server_error", ServerError),
+    ],
+)
+def test_errors_have_the_code_of_the_server_and_a_kind_of_each_status(status, code, kind, capsys) -> None:
+    fault = {"field": "params.model", "code": "required", "detail": "no"}
+    answer = problem(status, code=code, faults=[fault])
+    client, _, _ = scripted(*[answer] * 4)
+    with pytest.raises(HypacError) as caught:
+        client.me()
+    assert (type(caught.value), caught.value.code, caught.value.faults) == (kind, code, [fault])
+    _refuse(caught.value, as_json=True)
+    assert isinstance(caught.value, BadRequestError) == (status == 400)
+    told = json.loads(capsys.readouterr().err)
+    assert (told["error"], told["code"], told["faults"]) == (kind.__name__, code, [fault])

@@ -4,9 +4,11 @@ from hypac_client.client import Client
 from hypac_client.deliveries import Delivery
 from hypac_client.errors import (
     AuthenticationError,
+    BadRequestError,
     ChangedError,
     ChecksumError,
     ConflictError,
+    GoneError,
     HypacError,
     InvalidError,
     JobError,
@@ -15,7 +17,9 @@ from hypac_client.errors import (
     NotAllowedError,
     NotFoundError,
     RateLimitedError,
+    ServerError,
     TooLargeError,
+    UnavailableError,
     WaitTimeoutError,
 )
 from hypac_client.invitations import Invitation
@@ -32,11 +36,13 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AuthenticationError",
+    "BadRequestError",
     "ChangedError",
     "ChecksumError",
     "Client",
     "ConflictError",
     "Delivery",
+    "GoneError",
     "HypacError",
     "InvalidError",
     "Invitation",
@@ -52,9 +58,11 @@ __all__ = [
     "RateLimitedError",
     "Retries",
     "Run",
+    "ServerError",
     "Source",
     "Task",
     "TooLargeError",
+    "UnavailableError",
     "WaitTimeoutError",
     "Webhook",
     "WebhookError",

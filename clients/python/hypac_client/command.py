@@ -144,7 +144,8 @@ def _refuse(error: Exception, *, as_json: bool) -> None:
         return
     told: dict[str, Any] = {"error": type(error).__name__, "detail": str(error)}
     if isinstance(error, HypacError):
-        told |= {"detail": error.detail, "status": error.status, "field": error.field, "errors": error.errors}
+        told |= {"code": error.code, "detail": error.detail, "status": error.status}
+        told |= {"field": error.field, "errors": error.errors, "faults": error.faults}
     if isinstance(error, JobError):
         told |= {"problems": error.problems, "problem_count": error.problem_count}
     print(json.dumps(told, ensure_ascii=False), file=sys.stderr)

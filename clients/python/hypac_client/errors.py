@@ -9,9 +9,11 @@ import httpx
 class HypacError(Exception):
     """The server refused, did not answer, or answered with something else than it promised.
 
-    `status` is the HTTP status, or None where there was no answer; `detail` says in words what is wrong,
-    `field` which part of the request is at fault ("" where none is named), `errors` all messages by field,
-    `retry_after` how many seconds the server asks to wait, 0 where it asks for none.
+    `status` is the HTTP status, or None where there was no answer; `code` is the word that the server has
+    for this error ("" of one that has none), by which a program tells errors of one status apart; `detail`
+    says in words what is wrong, `field` which part of the request is at fault ("" where none is named),
+    `errors` all messages by field, `faults` the field, code and detail of each, `retry_after` how many
+    seconds the server asks to wait, 0 where it asks for none.
     """
 
     def __init__(
@@ -22,8 +24,12 @@ class HypacError(Exception):
         field: str = "",
         errors: Mapping[str, Any] | None = None,
         retry_after: float = 0.0,
+        code: str = "",
+        faults: list[dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(detail)
+        self.code = code
+        self.faults = list(faults or [])
         self.detail = detail
         self.status = status
         self.field = field
@@ -36,8 +42,12 @@ class HypacError(Exception):
         return f"{where}{self.detail}" + (f" (HTTP {self.status}{wait})" if self.status else "")
 
 
-class InvalidError(HypacError):
-    """400: something in the request is wrong; `field` and `errors` say what."""
+class BadRequestError(HypacError):
+    """400: something in the request is wrong; `faults` says what."""
+
+
+class InvalidError(BadRequestError):
+    """The same: every 400 is raised as this, its name since the first version."""
 
 
 class AuthenticationError(HypacError):
@@ -53,7 +63,11 @@ class NotFoundError(HypacError):
 
 
 class ConflictError(HypacError):
-    """409: not now, as where somebody else was faster or a step is missing."""
+    """409: not now, as where somebody else was faster or a step is missing; `code` says which."""
+
+
+class GoneError(HypacError):
+    """410: the storage of the server has lost it."""
 
 
 class ChangedError(HypacError):
@@ -74,6 +88,14 @@ class KeyReusedError(HypacError):
 
 class RateLimitedError(HypacError):
     """429: too many requests, after all retries or with a longer wait than `Retries.longest_wait`."""
+
+
+class ServerError(HypacError):
+    """500 and above: the server failed, after all retries."""
+
+
+class UnavailableError(ServerError):
+    """503: not now; later it may be had."""
 
 
 class JobError(HypacError):
@@ -103,11 +125,13 @@ _BY_STATUS: dict[int, type[HypacError]] = {
     403: NotAllowedError,
     404: NotFoundError,
     409: ConflictError,
+    410: GoneError,
     412: ChangedError,
     413: TooLargeError,
     415: MediaTypeError,
     422: KeyReusedError,
     429: RateLimitedError,
+    503: UnavailableError,
 }
 MAX_TEXT = 300
 
@@ -127,11 +151,13 @@ def error_of(response: httpx.Response, *, retry_after: float = 0.0) -> HypacErro
         detail = f"The server sends to {response.headers.get('Location', '?')}: use that address as url."
     if not detail:
         detail = f"{response.reason_phrase or 'No reason given'}: {response.text[:MAX_TEXT]}".strip(": ")
-    errors = problem.get("errors")
-    return _BY_STATUS.get(status, HypacError)(
+    errors, faults = problem.get("errors"), problem.get("faults")
+    return _BY_STATUS.get(status, ServerError if status >= 500 else HypacError)(
         str(detail),
         status=status,
         field=str(problem.get("field") or ""),
         errors=errors if isinstance(errors, dict) else None,
         retry_after=retry_after,
+        code=str(problem.get("code") or ""),
+        faults=faults if isinstance(faults, list) else None,
     )
