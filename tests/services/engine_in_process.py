@@ -3,6 +3,7 @@
 The input is {"models": FOLDER, "passes": [{"params": ..., "questions": [...]}, ...]}.
 """
 
+import gc
 import json
 import os
 import sys
@@ -20,8 +21,22 @@ def main() -> None:
     import django
 
     django.setup()
-    results.write(json.dumps([answers(**one) for one in asked["passes"]]))
+    found = [answers(**one) for one in asked["passes"]]
+    results.write(json.dumps([*found, {"bytes_left": bytes_left()}]))
     results.close()
+
+
+def bytes_left() -> int:
+    """What is still held of the weights of all models once their engines are closed."""
+    import torch
+
+    from routing.sources.backends.vllm import engine
+
+    engine.close_current()
+    gc.unfreeze()
+    gc.collect()
+    weights = [one for one in gc.get_objects() if isinstance(one, torch.nn.Parameter)]
+    return sum(one.numel() * one.element_size() for one in weights)
 
 
 def answers(*, params: dict[str, Any], questions: list[str], task: str = "number") -> dict[str, Any]:

@@ -267,6 +267,10 @@ def test_another_model_takes_the_place_of_the_first(in_process):
     assert answers[0]["served_model"] == "slow"
 
 
+def test_a_model_that_is_closed_leaves_its_memory_to_the_next(in_process):
+    assert in_process[-1]["bytes_left"] == 0
+
+
 # --- Last, because it ends a server -------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
@@ -145,6 +145,7 @@ class Engine:
         import vllm
 
         began = time.monotonic()
+        self._hooks_before = set(_hooks_of_compiled_models())
         llm = vllm.LLM(
             model=self.settings.path,
             revision=self.settings.revision or None,
@@ -183,13 +184,37 @@ class Engine:
 
     def _unload(self) -> None:
         with contextlib.suppress(Exception):
+            self._llm.apply_model(_drop_weights)
+        with contextlib.suppress(Exception):
             self._engine.engine_core.shutdown()
+        with contextlib.suppress(Exception):
+            hooks = _hooks_of_compiled_models()
+            for key in set(hooks) - self._hooks_before:
+                del hooks[key]
         self._llm = self._engine = None
         gc.collect()
         with contextlib.suppress(Exception):
             import torch
 
             torch.cuda.empty_cache()
+
+
+def _hooks_of_compiled_models() -> MutableMapping[int, Any]:
+    """vLLM has torch call each compiled model, and never takes that back: torch then holds the model with its
+    graphs and weights for good, and a second model finds no room.
+    """
+    from torch._dynamo import convert_frame
+
+    found: MutableMapping[int, Any] = convert_frame._bytecode_hooks
+    return found
+
+
+def _drop_weights(model: Any) -> None:
+    """Whoever else holds the model, its weights are gone."""
+    import torch
+
+    for tensor in [*model.parameters(), *model.buffers()]:
+        tensor.data = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
 
 
 _lock = threading.Lock()
