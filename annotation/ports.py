@@ -5,12 +5,22 @@ until then, and where there is no routing, `NoRouting` answers.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from django.db.models import Q
 
+from annotation.errors import NotAllowedError
 from annotation.models import Job, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.permissions import Access
+
+
+@dataclass(frozen=True)
+class WordingChange:
+    """What other words would mean to work that has begun, in sentences, and whether it could go on."""
+
+    sentences: Sequence[str]
+    may_go_on: bool
 
 
 class RoutingPort(Protocol):
@@ -58,6 +68,21 @@ class RoutingPort(Protocol):
     ) -> str:
         """Why guidelines, choices ((key, name) in their order) or the format in which texts are shown may not
         become these; None: as they are.
+        """
+
+    def wording_change(
+        self,
+        *,
+        project: Project,
+        question: str | None = None,
+        guidelines: str | None = None,
+        text_format: str | None = None,
+    ) -> WordingChange | None:
+        """What it means to work that has begun if these become what people are told; None: nothing."""
+
+    def begin_again(self, *, project: Project, user: User) -> str:
+        """Give up that work. Returns the address where it begins again; raises ConflictError where there is
+        none any more.
         """
 
     # --- What may not be shown ---
@@ -134,6 +159,19 @@ class NoRouting:
         text_format: str | None = None,
     ) -> str:
         return ""
+
+    def wording_change(
+        self,
+        *,
+        project: Project,
+        question: str | None = None,
+        guidelines: str | None = None,
+        text_format: str | None = None,
+    ) -> WordingChange | None:
+        return None
+
+    def begin_again(self, *, project: Project, user: User) -> str:
+        raise NotAllowedError("Nothing has begun.")
 
     def hidden_batches(self, *, project: Project) -> set[int]:
         return set()

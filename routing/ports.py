@@ -20,6 +20,7 @@ from annotation.models import (
     WorkItem,
 )
 from annotation.permissions import ROLES_BY_ACTION, Access
+from annotation.ports import WordingChange
 from routing.common.states import CANCELLABLE, UNDER_WAY, State
 from routing.items.changes import CHANGE_KIND as CHANGE
 from routing.models import (
@@ -40,6 +41,7 @@ from routing.runs.complete import calibration_ended, complete_if_done, run_of_ba
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
 from routing.runs.later.audit import look_for_drift
 from routing.runs.measurements import KIND as MEASURE
+from routing.runs.plan_again import begin_again, wording_change
 from routing.runs.plan_options import needs_of
 from routing.runs.roster import decider_of
 from routing.runs.stored_label import look_after_end, look_after_label, price_of_label
@@ -233,6 +235,19 @@ class Routing:
             "The prompt of %(source)s holds what you changed, and run %(number)s rests on it (%(state)s). "
             "Finish or cancel the run first, or take it out of the prompt of the next one."
         ) % {"source": source.name, "number": run.number, "state": run.get_state_display().lower()}
+
+    def wording_change(
+        self,
+        *,
+        project: Project,
+        question: str | None = None,
+        guidelines: str | None = None,
+        text_format: str | None = None,
+    ) -> WordingChange | None:
+        return wording_change(project, question=question, guidelines=guidelines, text_format=text_format)
+
+    def begin_again(self, *, project: Project, user: User) -> str:
+        return begin_again(project=project, user=user)
 
     def hidden_batches(self, *, project: Project) -> set[int]:
         return hidden_batches(project)

@@ -6,19 +6,21 @@ from urllib.parse import urlencode
 from django import forms
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.http import HttpRequest
 from django.http.response import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.access import PageRequest, ProjectRequest, needs, refusals_as_messages, signed_in
 from annotation.common.converters import whole_number
 from annotation.common.forms import add_error
-from annotation.errors import HypacError
+from annotation.errors import HypacError, NotAllowedError
 from annotation.models import Membership
 from annotation.people.invitations_views import invitations_shown
 from annotation.people.own_passwords import has_to_choose
-from annotation.ports import task_type_lacks
+from annotation.ports import WordingChange, routing_port, task_type_lacks
 from annotation.projects.audit_words import SUBJECTS, action_in_words, target_in_words
 from annotation.projects.forms import ChoiceFormSet, NewProjectForm, SettingsForm
 from annotation.projects.label_studio_config import config_of
@@ -35,6 +37,8 @@ from annotation.task_types import TASK_TYPES
 PER_PAGE = 20
 EVENTS_PER_PAGE = 50
 MOST_PEOPLE = 200
+TOLD = ("question", "guidelines", "text_format")
+"""What people are told, or shown, about each item."""
 
 
 @signed_in("GET")
@@ -114,15 +118,16 @@ def project_settings(request: ProjectRequest) -> HttpResponseBase:
         initial=list(project.choices.values("key", "name", "hotkey", "color")),
         prefix="choices",
     )
-    problem = ""
+    problem, words = "", None
     if which == "basics" and basics.is_valid():
         try:
-            update_project(project=project, user=request.user, **basics.cleaned_data)
+            words = _words_asked_about(request, basics.cleaned_data)
+            if words is None:
+                onwards = _save(request, basics.cleaned_data)
+                messages.success(request, _("Saved."))
+                return redirect(onwards)
         except HypacError as error:
             add_error(basics, error)
-        else:
-            messages.success(request, _("Saved."))
-            return redirect("project_settings", project.slug)
     if which == "choices" and choices.is_valid():
         try:
             set_choices(project=project, user=request.user, choices=choices.specs())
@@ -139,8 +144,40 @@ def project_settings(request: ProjectRequest) -> HttpResponseBase:
             "task_type": TASK_TYPES[project.task_type],
             "choices": choices,
             "choices_problem": problem,
+            "words": words,
         },
     )
+
+
+def _words_asked_about(request: ProjectRequest, data: dict[str, Any]) -> WordingChange | None:
+    """What has to be decided before these settings are saved, since work has begun by other words."""
+    if request.POST.get("words") in ("go_on", "begin_again"):
+        return None
+    project = request.access.project
+    changed = {
+        name: data[name] for name in TOLD if _as_stored(data[name]) != _as_stored(getattr(project, name))
+    }
+    return routing_port().wording_change(project=project, **changed) if changed else None
+
+
+def _as_stored(text: str) -> str:
+    """A browser sends other ends of lines than it was given."""
+    return text.replace("\r\n", "\n").strip()
+
+
+def _save(request: ProjectRequest, data: dict[str, Any]) -> str:
+    """Save the settings, and give up first what was begun by other words where that is wanted. Returns the
+    address to go on at.
+    """
+    project = request.access.project
+    onwards = reverse("project_settings", args=[project.slug])
+    with transaction.atomic():
+        if request.POST.get("words") == "begin_again":
+            if not request.access.allows("runs.edit"):
+                raise NotAllowedError(_("You may not cancel runs."))
+            onwards = routing_port().begin_again(project=project, user=request.user)
+        update_project(project=project, user=request.user, **data)
+    return onwards
 
 
 # --- The audit trail ----------------------------------------------------------------------------------------

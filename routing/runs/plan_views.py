@@ -8,21 +8,23 @@ from typing import Any
 
 from django.http import QueryDict
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 
 from annotation.common.access import ProjectRequest, needs
+from annotation.common.converters import whole_number
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.jobs.progress import job_progress
 from annotation.models import Project
 from routing.common.states import UNDER_WAY
-from routing.models import Source
+from routing.models import Run, Source
 from routing.runs.forecast import forecast_of_plan
 from routing.runs.form_fields import typed_percent
 from routing.runs.forms import PlanForm
 from routing.runs.labelling_pace import PeopleTime, people_time_of
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.plan import PlanOutlook, outlook_of_plan
+from routing.runs.plan_again import typed_like
 from routing.runs.plan_choices import (
     EPSILONS,
     PRESETS,
@@ -52,10 +54,15 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
     for whoever has no JavaScript, by which the outlook follows the fields, the others with what they change.
     """
     project = request.access.project
+    like = _like(request)
     form = PlanForm(
-        _chosen(request.POST) or None, project=project, initial={"m": suggested_m(project.items.count())}
+        _chosen(request.POST) or (typed_like(like) if like else None),
+        project=project,
+        initial={"m": suggested_m(project.items.count())},
     )
     values: dict[str, Any] | None = None if form.is_bound else form.initial_values()
+    if like and form.is_valid():
+        values = form.values()
     if request.method == "POST" and form.is_valid():
         values = form.values()
         try:
@@ -89,12 +96,22 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             "form": form,
             "options": form.options,
             "step": "plan",
+            "like": like,
             "open_run": project.runs.filter(state__in=UNDER_WAY).first(),
             "has_items": project.items.exists(),
             "labelled_by_people": labelled_by_runs_of_people(project),
             "has_sources": Source.objects.filter(project=project).exists(),
             **shown,
         },
+    )
+
+
+def _like(request: ProjectRequest) -> Run | None:
+    """The run that this plan is to begin as, named by the address."""
+    if "like" not in request.GET:
+        return None
+    return get_object_or_404(
+        request.access.project.runs, number=whole_number(request.GET["like"]), by_people=False
     )
 
 
