@@ -28,7 +28,7 @@ def test_nothing_that_programs_are_told_is_kept(world: World, arguments: dict[st
     known = Client(raise_request_exception=False, headers={"Authorization": f"Token {token}"})
     found, wrong = set(), []
     for name in FOR_PROGRAMS:
-        path = address(name, {**arguments, "path": "nothing", "token_id": 1})
+        path = address(name, {**arguments, "path": "nothing", "token_id": 1, "code": "not_found"})
         for client in (Client(raise_request_exception=False), known):
             for method in METHODS:
                 if client is known and method == "DELETE":
