@@ -87,6 +87,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "annotation.context_processors.waiting_work",
+                "hypac_site.help.views.help_of_page",
             ],
         },
     },

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from annotation.api.root import NothingHere
+from hypac_site.help import views as help_views
 from hypac_site.metrics.views import metrics
 from hypac_site.readiness import ready
 from hypac_site.security_txt import security_txt
@@ -24,6 +25,8 @@ urlpatterns = [
     path("readyz", ready, name="ready"),
     path("metrics", metrics, name="metrics"),
     path(".well-known/security.txt", security_txt, name="security_txt"),
+    path("help/", help_views.help_index, name="help_index"),
+    path("help/<slug:document>/", help_views.help_document, name="help_document"),
     path("", include("annotation.urls")),
     path("", include("routing.urls")),
 ]

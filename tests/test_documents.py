@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from annotation.common.markdown import anchor
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 INDEX = DOCS / "README.md"
@@ -21,12 +23,6 @@ NAMED = re.compile(rf"`((?:{OURS})/[\w./-]*)`")
 def text_of(path: Path) -> str:
     """Without blocks of code, in which brackets mean something else."""
     return FENCED.sub("", path.read_text(encoding="utf-8"))
-
-
-def anchor(heading: str) -> str:
-    """The address of a heading, as code hosts make it: the words in lower case with hyphens between."""
-    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
-    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
 
 
 def leads_nowhere(document: Path, link: str) -> bool:

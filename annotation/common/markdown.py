@@ -4,7 +4,8 @@ What it makes is bounded by the length of the source: some lines of a table can 
 cells, and one long address can be named on every line.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -65,6 +66,50 @@ def render(source: str) -> str | None:
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
+
+
+def render_document(source: str, address: Callable[[str], str | None]) -> str:
+    """HTML of a document of ours. Its headings can be led to: their ids are "doc-" and what `anchor` says.
+
+    `address` is told where each link leads, and says where it is to lead, or None: its words stay alone. What
+    stands in for an image is its text. Headings keep their level. Raises TooMuchError.
+    """
+    tokens = _tokens(source)
+    ids: list[str] = []
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.type == "heading_open" and following:
+            found = anchor(following.content)
+            token.attrSet("id", f"doc-{found}-{ids.count(found)}" if found in ids else f"doc-{found}")
+            ids.append(found)
+        for child in token.children or ():
+            if child.type == "image":
+                child.type, child.tag, child.nesting = "text", "", 0
+        token.children = _led(token.children, address) if token.children else token.children
+    html = _parser.renderer.render(tokens, _parser.options, {})
+    return nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes={"a": {"href"}, "ol": {"start"}} | {f"h{level}": {"id"} for level in range(2, 7)},
+        url_schemes={"http", "https", "mailto"},
+    )
+
+
+def anchor(heading: str) -> str:
+    """The address of a heading of Markdown, as code hosts make it: its words in lower case with hyphens."""
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def _led(spans: list[Token], address: Callable[[str], str | None]) -> list[Token]:
+    kept, leads = [], True
+    for span in spans:
+        if span.type == "link_open":
+            to = address(str(span.attrGet("href") or ""))
+            leads = to is not None
+            span.attrs = {"href": to or ""}
+        if leads or not span.type.startswith("link_"):
+            kept.append(span)
+    return kept
 
 
 @lru_cache(maxsize=_KEPT)

@@ -85,7 +85,7 @@ def projects() -> Iterator[Shot]:
     newcomer = make_user("newcomer")
     for name, methods in test_access.SIGNED_IN.items():
         if "GET" in methods and not name.startswith("api_"):
-            yield f"signed in: {name}", reverse(name), newcomer
+            yield f"signed in: {name}", test_access.address(name, arguments), newcomer
     yield "not found", "/nowhere/", newcomer
     yield "project list", reverse("project_list"), everything.manager
 

@@ -186,6 +186,7 @@ def test_every_page_without_a_project(looker: Looker) -> None:
         "password_reset": {"uidb64": uid, "token": token},
         "mail_ends": {"token": ends_token(owner, WORK)},
         "mail_confirm": {"token": "x"},
+        "help_document": {"document": "plans"},
     }
     for name, methods in test_access.PUBLIC.items():
         # Where a link of its own leads to is looked at: a link keeps its secret for the page behind it.

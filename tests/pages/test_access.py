@@ -294,6 +294,8 @@ SIGNED_IN: dict[str, set[str]] = {
     "project_new": {"GET", "POST"},
     "project_sample": {"POST"},
     "glossary": {"GET"},
+    "help_index": {"GET"},
+    "help_document": {"GET"},
     "logout": {"POST"},
     "account": {"GET", "POST"},
     "mail_ask": {"POST"},
@@ -392,6 +394,7 @@ def arguments(world: World) -> dict[str, object]:
     )
     return {
         "slug": world.project.slug,
+        "document": "plans",
         "file_id": stored.pk,
         "sha256": image.sha256,
         "work_item_id": WorkItem.objects.first().pk,

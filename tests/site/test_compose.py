@@ -62,7 +62,7 @@ def test_commands_and_files_exist() -> None:
         assert (COMPOSE / SERVICES[name]["build"]["context"] / SERVICES[name]["build"]["dockerfile"]).exists()
     kept = re.findall(r"(?m)^!(\S+)$", (COMPOSE / "Dockerfile.dockerignore").read_text())
     assert [name for name in kept if not (ROOT / name).exists()] == []
-    assert {"annotation", "hypac_site", "routing", "templates", "static", "locale"} <= set(kept)
+    assert {"annotation", "hypac_site", "routing", "templates", "static", "locale", "docs"} <= set(kept)
 
 
 def test_every_queue_has_a_worker() -> None:
