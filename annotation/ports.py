@@ -4,7 +4,7 @@
 until then, and where there is no routing, `NoRouting` answers.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -118,6 +118,13 @@ class RoutingPort(Protocol):
         (sentences, title of the page that they are from, its address); nothing of batches that are hidden.
         """
 
+    # --- What is kept about a person ---
+
+    def own_data(self, *, user: User) -> Iterator[tuple[str, Iterable[Mapping[str, object]]]]:
+        """Kinds of data and their rows: what the person gave, and what says of their part in runs; nothing of
+        models, and nothing that anybody else gave.
+        """
+
 
 class NoRouting:
     """Nothing is heard, nothing stands against anything, nothing is hidden."""
@@ -199,6 +206,9 @@ class NoRouting:
 
     def two_people(self, *, access: Access) -> tuple[Sequence[str], str, str] | None:
         return None
+
+    def own_data(self, *, user: User) -> Iterator[tuple[str, Iterable[Mapping[str, object]]]]:
+        yield from ()
 
 
 _connected: RoutingPort = NoRouting()

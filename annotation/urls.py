@@ -24,6 +24,7 @@ urlpatterns = [
     path("sign-on/", sign_on.sign_on_start, name="sign_on"),
     path("sign-on/done/", sign_on.sign_on_done, name="sign_on_done"),
     path("account/", accounts.account, name="account"),
+    path("account/data/", accounts.account_data, name="account_data"),
     path("password/", accounts.password, name="password"),
     path("password/<str:uidb64>/<str:token>/", accounts.reset, name="password_reset"),
     path("join/", invitations.join, name="join"),

@@ -1,9 +1,9 @@
 """What annotation tells and asks routing: the other side of annotation.ports."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_noop
 
@@ -31,6 +31,7 @@ from routing.models import (
     Prediction,
     PromptVersion,
     RosterEntry,
+    RoundNote,
     Run,
     Source,
 )
@@ -298,6 +299,15 @@ class Routing:
         title = _("Run %(number)s") % {"number": run.number}
         address = reverse("run", args=[access.project.slug, run.number])
         return sentences_of(run, run.certificate.figures), title, address
+
+    def own_data(self, *, user: User) -> Iterator[tuple[str, Iterable[Mapping[str, object]]]]:
+        rosters = RosterEntry.objects.filter(user=user).order_by("pk")
+        of_run = {"of_project": F("run__project__slug"), "of_run": F("run__number")}
+        yield "rosters", rosters.values("role", "name", "share", "left_at", **of_run).iterator()
+        notes = RoundNote.objects.filter(author=user).order_by("pk")
+        of_round = {"of_project": F("round__project__slug"), "of_round": F("round__number")}
+        named = {**of_round, "external_id": F("item__external_id")}
+        yield "round_notes", notes.values("text", "value", "created_at", **named).iterator()
 
 
 def _on_the_roster(project: Project, user: User) -> str:

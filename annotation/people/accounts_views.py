@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN
 from django.db import connection, transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import Resolver404, resolve, reverse, reverse_lazy
@@ -22,7 +22,7 @@ from annotation.common.access import PageRequest, public, signed_in
 from annotation.common.mail import ask_to_confirm, is_on
 from annotation.models import User
 from annotation.models.projects import LONG_COLUMNS
-from annotation.people import attempt_limits as attempts
+from annotation.people import attempt_limits as attempts, own_data
 from annotation.people.attempt_limits import throttled
 from annotation.people.forms import AccountDetailsForm, ChangePasswordForm, ResetPasswordForm
 from annotation.people.invitations_views import IN_SESSION, invitations_shown
@@ -153,6 +153,20 @@ def account(request: HttpRequest) -> HttpResponseBase:
             "provider": "" if may_use_password(user) else settings.HYPAC_OIDC_NAME,
             "reset_link": _reset_link_in_words(user) if _chose_before_link(user) else "",
             **invitations_shown(user),
+        },
+    )
+
+
+@signed_in("GET")
+def account_data(request: HttpRequest) -> HttpResponseBase:
+    """Everything that is kept about oneself. Whose it is says the session alone."""
+    user = cast(User, request.user)
+    return StreamingHttpResponse(
+        own_data.stream(user),
+        content_type="application/json",
+        headers={
+            "Content-Disposition": f'attachment; filename="{own_data.file_name(user)}"',
+            "Cache-Control": "no-store, private",
         },
     )
 

@@ -298,6 +298,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "help_document": {"GET"},
     "logout": {"POST"},
     "account": {"GET", "POST"},
+    "account_data": {"GET"},
     "mail_ask": {"POST"},
     "mail_confirm": {"GET", "POST"},
     "go": {"GET"},

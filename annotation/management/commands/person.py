@@ -1,13 +1,16 @@
-"""`manage.py person NAME`: an account for somebody, and their role in a project."""
+"""`manage.py person NAME`: an account for somebody, and a role in a project; with `export`, their data."""
 
+import os
 import sys
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from annotation.management.scripts import ScriptCommand
 from annotation.models import Membership, Project, User
+from annotation.people import own_data
 from annotation.people.members import add_member, change_role, create_account, new_account
 from annotation.permissions import Access
 
@@ -16,11 +19,13 @@ class Command(ScriptCommand):
     help = (
         "Make an account where there is none, and give it a role in a project. What is so already stays. Its "
         "password is read from standard input, never from the command line, which all users of a machine "
-        "can see; else a random one is printed, this once."
+        "can see; else a random one is printed, this once. `export NAME` writes all that is kept about "
+        "somebody, as JSON."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="that the person logs in with")
+        parser.add_argument("name", nargs="+", metavar="[export] NAME", help="that the person logs in with")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="where the export goes; else printed")
         parser.add_argument("--email", default="", help="of a new account")
         parser.add_argument("--project", help="the project, as its address names it, that they take part in")
         parser.add_argument("--role", choices=Membership.Role.values, help="theirs in that project")
@@ -30,6 +35,12 @@ class Command(ScriptCommand):
         super().add_arguments(parser)
 
     def do(self, options: dict[str, Any]) -> None:
+        *does, options["name"] = options["name"]
+        if does:
+            if does != ["export"]:
+                raise CommandError(f"There is no `person {does[0]}`: write `person export NAME`.")
+            self._export(options)
+            return
         if (options["project"] is None) != (options["role"] is None):
             raise CommandError("--project and --role belong together.")
         access = None if options["project"] is None else self.access(options, "members.edit")
@@ -45,6 +56,18 @@ class Command(ScriptCommand):
                 told["joined"], told["role_was"] = _role(access, user, options["role"])
         content = {"username": name, "project": options["project"], "role": options["role"], **told}
         self.tell(content, _words(content))
+
+    def _export(self, options: dict[str, Any]) -> None:
+        user = _person(options["name"])
+        if options["output"] is None:
+            for part in own_data.stream(user):
+                self.stdout.write(part.decode(), ending="")
+            return
+        descriptor = os.open(options["output"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(own_data.stream(user))
+        content = {"username": user.username, "file": str(options["output"])}
+        self.tell(content, f"What is kept about {user.username} is in {options['output']}.")
 
     def _made(self, name: str, access: Access | None, options: dict[str, Any]) -> dict[str, Any]:
         password = ""
@@ -63,6 +86,14 @@ class Command(ScriptCommand):
             _member, made = create_account(project=access.project, actor=access.user, role=role, **account)
             told |= {"joined": True, "role_was": None}
         return told if password else {**told, "password": made}
+
+
+def _person(name: str) -> User:
+    """Raises CommandError. Also somebody who cannot log in: an account that is switched off, or erased."""
+    user = User.objects.filter(username=User.normalize_username(name.strip())).first()
+    if user is None:
+        raise CommandError(f"There is no account {name!r}.")
+    return user
 
 
 def _role(access: Access, user: User, role: str) -> tuple[bool, str | None]:
