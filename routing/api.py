@@ -5,6 +5,7 @@
 
 from routing.by_people import api as by_people
 from routing.delivery import api as deliveries
+from routing.elsewhere import api as elsewhere
 from routing.held_out import api as held_out
 from routing.items import api as items
 from routing.label_set import api as label_set
@@ -39,6 +40,7 @@ urlpatterns = [
     *predictions.urlpatterns,
     *items.urlpatterns,
     *label_set.urlpatterns,
+    *elsewhere.urlpatterns,
     *held_out.urlpatterns,
     *rounds.urlpatterns,
 ]

@@ -16,6 +16,7 @@ from annotation.labelling.batches import (
     progress_together,
     withdraw_batch,
 )
+from annotation.labelling.given_elsewhere import store_given
 from annotation.labelling.leases import (
     MAX_AHEAD,
     LeasedItem,
@@ -70,6 +71,7 @@ __all__ = [
     "settle_batch_by_dawid_skene",
     "skip",
     "somebody_may_label_blind",
+    "store_given",
     "stuck_items",
     "submit",
     "undo",

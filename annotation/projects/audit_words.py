@@ -60,6 +60,8 @@ ACTIONS: dict[str, str] = {
     "round.decided": gettext_noop("An item of a guideline round was decided"),
     "round.started": gettext_noop("A guideline round was started"),
     "run.analysed": gettext_noop("A run was analysed"),
+    "run.handed_out": gettext_noop("Items of a run were given out to be labelled in another program"),
+    "run.labelled_elsewhere": gettext_noop("Labels that people gave in another program were taken in"),
     "run.analysis_started": gettext_noop("The analysis of a run was started"),
     "run.audit_alarm": gettext_noop("The audit of a run raised an alarm"),
     "run.budget_changed": gettext_noop("The budget of a run was changed"),

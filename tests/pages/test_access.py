@@ -242,6 +242,8 @@ API: dict[str, dict[str, set[str]]] = {
     "api_run_route": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_run_take_in": {"POST": LEADERS},
     "api_run_order": {"POST": LEADERS},
+    "api_run_work": {"POST": LEADERS},
+    "api_run_work_lines": {"GET": LEADERS},
     "api_run_roster": {"GET": NOT_ANNOTATORS},
     "api_run_ask_expert": {"POST": LEADERS},
     "api_run_hand_over": {"POST": LEADERS},
