@@ -8,13 +8,17 @@ from pythonjsonlogger.json import JsonFormatter as _JsonFormatter
 
 from annotation.common.log_context import about
 
-# Links that open something by themselves: an invitation, a new password. Also as part of a query.
-SECRET_PARTS = re.compile(r"((?:/|%2F)(?:join|password(?:/|%2F)[\w-]{1,40})(?:/|%2F))[\w.~-]{8,}")
+# Links that open something by themselves: an invitation, a new password, a signed address of an image (which
+# has colons, unlike its SHA-256). Also as part of a query.
+SECRET_PARTS = re.compile(
+    r"((?:/|%2F)(?:join|password(?:/|%2F)[\w-]{1,40})(?:/|%2F))[\w.~-]{8,}"
+    r"|((?:/|%2F)images(?:/|%2F))[\w.~-]{8,}(?::|%3A)[\w.~:-]+(?:%3A[\w.~-]+)*"
+)
 
 
 def hidden(text: str) -> str:
     """`text` with "..." in the place of the tokens in addresses of such links."""
-    return SECRET_PARTS.sub(r"\1...", text)
+    return SECRET_PARTS.sub(r"\1\2...", text)
 
 
 class HideTokens(logging.Filter):

@@ -75,7 +75,8 @@ def linked_image(request: HttpRequest, name: str) -> HttpResponseBase:
         return HttpResponse(f"{words}\n", status=404, content_type="text/plain")
     project_id, sha256, left = found
     try:
-        response = image_answer(request, get_object_or_404(Project, pk=project_id), sha256)
+        project = get_object_or_404(Project, pk=project_id, deleting_at__isnull=True)
+        response = image_answer(request, project, sha256)
     except HypacError as error:
         return HttpResponse(f"{error.message}\n", status=status_of(error), content_type="text/plain")
     response.headers["Cache-Control"] = f"private, max-age={left}"

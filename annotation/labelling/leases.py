@@ -74,7 +74,9 @@ def claim_ahead(*, project: Project, user: User, holding: Collection[int] = ()) 
     As `claim`, filled up from the queue until the person has one item before them and MAX_AHEAD behind it.
     Answers that have not arrived yet count as held.
     """
-    asked = [pk for pk in _renew_and_fill(project, user, 1 + MAX_AHEAD) if pk not in holding]
+    most = 1 + MAX_AHEAD
+    # A gold item behind the last of them is held, and told of later: one item more would say which it is.
+    asked = [pk for pk in _renew_and_fill(project, user, most)[:most] if pk not in holding]
     return [task for pk in asked if (task := _load_held(pk, user)) is not None]
 
 

@@ -125,7 +125,8 @@ def _linked(who: str, claims: Claims) -> User | None:
         is_superuser=False,
     )
     found = list(same[:2])
-    if len(found) != 1:
+    # A database may take letters as equal that are another's mailbox: "ı" and "I" in PostgreSQL.
+    if len(found) != 1 or not _one_mailbox(found[0].email, claims["email"]):
         return None
     user = found[0]
     user.sign_on = who
@@ -134,6 +135,11 @@ def _linked(who: str, claims: Claims) -> User | None:
     user.save(update_fields=["sign_on", "password", "password_chosen_at"])
     audit.record(project=None, actor=user, action="account.linked", target=name_of(user))
     return user
+
+
+def _one_mailbox(one: str, other: str) -> bool:
+    """Whether two addresses differ at most in which letters of ASCII are large."""
+    return one.encode(errors="surrogatepass").lower() == other.encode(errors="surrogatepass").lower()
 
 
 def _made(who: str, claims: Claims) -> User:
@@ -170,7 +176,7 @@ def _take_over(user: User, claims: Claims) -> None:
     user.last_name = _text(claims.get("family_name"), 150) or user.last_name
     email = _text(claims.get("email"), 254)
     if email and "@" in email:
-        if email.lower() != user.email.lower():
+        if not _one_mailbox(email, user.email):
             user.email_confirmed_at = None
         if claims.get("email_verified") is True:
             user.email_confirmed_at = user.email_confirmed_at or user.signed_on_at

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.http import Http404
 from django.urls import path
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -14,12 +13,11 @@ from rest_framework.response import Response
 from annotation.common.api.base import NewestFirst, ProjectView
 from annotation.common.api.conditional import created
 from annotation.common.api.schema import Nothing, PageQuery, page_of
-from annotation.errors import InputError
 from annotation.labelling.validation import MAX_COMMENT
 from annotation.review.api import EstimateBody
 from routing.models import GuidelineRound, RoundNote
 from routing.rounds.results import figures_of, people_in, result_of
-from routing.rounds.start import FEWEST, MOST, USUAL, add_note, close_round, start_round
+from routing.rounds.start import FEWEST, MOST, USUAL, add_note, close_round, item_of, start_round
 
 
 class RoundFields(serializers.Serializer[Any]):
@@ -149,12 +147,9 @@ class RoundNotes(ProjectView):
     def post(self, request: Request, slug: str, number: int) -> Response:
         """Say something about an item of a closed round, or decide about it."""
         body = self.parsed(RoundNoteFields)
-        item = self.access.project.items.filter(external_id=body["external_id"]).first()
-        if item is None:
-            raise InputError(_("There is no such item in this project."), where="external_id")
-        note = add_note(
-            access=self.access, found=_round(self, number), item=item, text=body["text"], value=body["value"]
-        )
+        found = _round(self, number)
+        item = item_of(found, body["external_id"])
+        note = add_note(access=self.access, found=found, item=item, text=body["text"], value=body["value"])
         return Response(_note(note), status=status.HTTP_201_CREATED)
 
 

@@ -116,6 +116,26 @@ def close_round(*, access: Access, found: GuidelineRound) -> None:
     found.refresh_from_db()
 
 
+def item_of(found: GuidelineRound, name: str) -> Item:
+    """The item of a closed round with this external id. Of one that is not in it nobody is told here whether
+    the project has it: a name's folder may tell its class, and whoever labels could try them.
+
+    Raises as `add_note` does.
+    """
+    _refuse_open(found)
+    row = found.items.select_related("item").filter(item__external_id=name).first()
+    if row is None:
+        raise InputError(_("This item is not in the round."), where="external_id")
+    return row.item
+
+
+def _refuse_open(found: GuidelineRound) -> None:
+    if found.closed_at is None:
+        raise ConflictError(
+            _("The round is open: what others said is seen once it is closed."), code="round_open"
+        )
+
+
 def add_note(
     *, access: Access, found: GuidelineRound, item: Item, text: str = "", value: Any = None
 ) -> RoundNote:
@@ -127,10 +147,7 @@ def add_note(
     text = check_comment(text.strip())
     if value is not None and not access.allows("review"):
         raise NotAllowedError(_("Reviewers and managers decide. Write what you think instead."))
-    if found.closed_at is None:
-        raise ConflictError(
-            _("The round is open: what others said is seen once it is closed."), code="round_open"
-        )
+    _refuse_open(found)
     if not found.items.filter(item=item).exists():
         raise InputError(_("This item is not in the round."), where="item")
     if value is not None:

@@ -72,6 +72,20 @@ def test_an_exception_is_one_line_of_json_without_the_tokens_in_it(lines) -> Non
         assert "Traceback" in json.loads(text)["exc_info"]
 
 
+@pytest.mark.parametrize("colon", [":", "%3A"])
+def test_a_signed_address_of_an_image_is_hidden_and_its_hash_is_not(lines, colon) -> None:
+    signed, sha256 = colon.join(["WzEsImFiYyIsOV0", "1vOaXb", "s1gnatur-e_0"]), "0123456789abcdef" * 4
+    log = logging.getLogger("annotation.tests")
+    log.warning("GET /images/%s/ 200", signed)
+    log.warning("GET /login/?next=%%2Fimages%%2F%s%%2F 200", signed)
+    log.warning("GET /api/v1/projects/p/images/%s/ 200", sha256)
+    text = lines.getvalue()
+    assert "s1gnatur" not in text
+    assert "1vOaXb" not in text
+    assert "GET /images/.../ 200" in text
+    assert f"/images/{sha256}/ 200" in text
+
+
 def _break(*args: object, **kwargs: object) -> None:
     raise RuntimeError("a bug")
 

@@ -14,7 +14,7 @@ from annotation.items import image_links
 from annotation.labelling import queue
 from annotation.models import Item, Project, User
 from annotation.people.tokens import make_token
-from annotation.projects.lifecycle import archive_project
+from annotation.projects.lifecycle import archive_project, delete_project
 from testbed.factories import add_member, make_image, make_image_items, make_project
 from tests.annotation.apis import problem
 
@@ -136,6 +136,14 @@ def test_a_signed_address_shows_one_image_for_a_while_without_a_token(project, i
         assert Client().get(reverse("image_link", args=[wrong])).status_code == 404
     now = image_links.time.time()
     monkeypatch.setattr(image_links.time, "time", lambda: now + 61)
+    assert Client().get(url).status_code == 404
+
+
+def test_a_signed_address_ends_with_its_project(project, item) -> None:
+    client = program(project.created_by)
+    url = linked(client, image_path(client, project)).json()["url"]
+    assert Client().get(url).status_code == 200
+    delete_project(project=project, actor=project.created_by, name=project.name)
     assert Client().get(url).status_code == 404
 
 

@@ -184,6 +184,17 @@ class TestAccountsThatWereThere:
         assert made.username == "anna-2"
         assert lets_in("anna") is stored.get("is_active", True)
 
+    def test_letters_that_look_like_those_of_ascii_are_of_another_mailbox(self, provider, anna):
+        User.objects.filter(pk=anna.pk).update(email="kim@lab.example")
+        for sub, local in (("7", "k\u0131m"), ("8", "\u212aim")):
+            # PostgreSQL takes the first one as equal, whatever large letters are.
+            made = signed_on(sub, preferred_username="x", email=f"{local}@lab.example", email_verified=True)
+            assert made.pk != anna.pk
+        linked = signed_on("9", email="KIM@lab.example", email_verified=True)
+        assert linked.pk == anna.pk
+        again = signed_on("9", email="\u212aim@lab.example", email_verified=False)
+        assert again.email_confirmed_at is None, "nobody has seen that address confirmed"
+
     def test_two_accounts_of_one_address_stay_as_they_are(self, provider, anna):
         other = make_user("bert")
         User.objects.filter(pk=other.pk).update(email=anna.email, email_confirmed_at=timezone.now())

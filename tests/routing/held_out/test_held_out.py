@@ -209,6 +209,17 @@ class TestGold:
         # Each page of a gold item is one that some ordinary item has, too; among these there may be others.
         assert seen[True] <= seen[False]
 
+    def test_no_number_of_items_handed_out_ahead_tells_that_the_last_is_gold(self, world: World) -> None:
+        held = {one.item.external_id for one in world.checked()}
+        asked(world.project)
+        named = []
+        for _turn in range(12):
+            tasks = queue.claim_ahead(project=world.project, user=world.person)
+            assert len(tasks) <= 1 + queue.MAX_AHEAD
+            named.append(tasks[0].item.external_id)
+            give(world.person, tasks[0], "cat")
+        assert held & set(named), "it comes all the same"
+
     def test_who_is_below_the_bar_is_paused_and_may_go_on_when_told(self, world: World) -> None:
         world.checked(last=5)
         asked(world.project)

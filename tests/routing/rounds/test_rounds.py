@@ -296,6 +296,13 @@ class TestPagesAndApi:
         answer(world.project, world.first, "cat")
         answer(world.project, world.second, "dog")
         assert client.get(reverse("api_round", args=[slug, 1])).json()["each"] == []
+        inside = Label.objects.first().item.external_id
+        outside = world.project.items.filter(round_item__isnull=True)[0].external_id
+        open_ = [
+            post("api_round_notes", 1, user=world.first, external_id=name, text="?").json()
+            for name in (inside, outside, "nowhere")
+        ]
+        assert len({(one["status"], one["detail"]) for one in open_}) == 1, "which items it has is told later"
         closed = post("api_round_close", 1).json()
         assert closed["figures"]["disputed"] == 3
         detail = client.get(reverse("api_round", args=[slug, 1])).json()
@@ -304,6 +311,12 @@ class TestPagesAndApi:
         assert post("api_round_notes", 1, user=world.first, external_id=name, text="odd").status_code == 201
         assert post("api_round_notes", 1, user=world.first, external_id=name, value="cat").status_code == 403
         assert post("api_round_notes", 1, external_id=name, value="cat").json()["value"] == "cat"
+        other = [
+            post("api_round_notes", 1, user=world.first, external_id=name, text="?").json()
+            for name in (outside, "nowhere")
+        ]
+        assert [one["status"] for one in other] == [400, 400]
+        assert other[0]["detail"] == other[1]["detail"], "names of items are not to be found out by trying"
         [told] = client.get(reverse("api_rounds", args=[slug])).json()["results"]
         assert (told["number"], told["people"][0]["done"]) == (1, 3)
         assert RoundNote.objects.count() == 2
