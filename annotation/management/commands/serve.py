@@ -27,7 +27,7 @@ class Command(BaseCommand):
         interrupt_on_terminate()
         try:
             with only_one(settings.VAR_DIR / "serve.lock"):
-                self.stdout.write("Preparing the database and the pages; the first time it takes a minute ...")
+                self.stdout.write("Preparing the database and the pages; the first time takes a minute ...")
                 self.stdout.flush()  # whoever waits, or reads a log file, shall see it now
                 prepare()
                 self._serve(options)
