@@ -64,6 +64,7 @@ register_codes(
         "routed_already": ("The run has been routed", "Go on: nothing is to be done."),
         "being_routed": ("The run is being routed", "Wait until its job has ended."),
         "no_routed_items": ("The run has no routed items that people label now", "Read its state."),
+        "labelled_here_alone": ("The items are labelled blind or by a roster", "Have them labelled here."),
         "order_by_chance": ("The order of this run stays by chance", "Leave it as it is."),
         "covers_own_items": ("The run covers no later items", "Start one whose target is population."),
         "cannot_take_in_now": ("The run takes in nothing in its state", "Read its state."),

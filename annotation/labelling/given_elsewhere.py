@@ -33,18 +33,23 @@ def store_given(
         if earlier := mine.filter(superseded_by__isnull=True).last():
             if earlier.value == canonical:
                 return earlier, False
-            raise ConflictError(_("This person has given another label for this item already."))
+            raise ConflictError(
+                _("This person has given another label for this item already."), code="labelled_already"
+            )
         waiting = WorkBatch.objects.filter(pk=batch.pk, locked_at__isnull=True, withdrawn_at__isnull=True)
         if not waiting.exists():
-            raise ConflictError(_("This item is no longer asked for."))
+            raise ConflictError(_("This item is no longer asked for."), code="not_asked_for")
         if not remaining_quota(membership, most=1):
-            raise ConflictError(_("This person has labelled as many items as their membership allows."))
+            raise ConflictError(
+                _("This person has labelled as many items as their membership allows."), code="quota_spent"
+            )
         free = available_work_items(batch, user).filter(item=item_id, state=WorkItem.State.OPEN)
         until = database_time() + timedelta(seconds=batch.project.lease_seconds)
         work_item_id = lease(free, user, until)
         if work_item_id is None:
             raise ConflictError(
-                _("This item waits for no answer of this person: it is labelled, with somebody, or skipped.")
+                _("This item waits for no answer of this person: it is labelled, with somebody, or skipped."),
+                code="item_not_waiting",
             )
         token = load_item(work_item_id, user).token
         label = submit(

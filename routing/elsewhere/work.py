@@ -31,7 +31,8 @@ def batch_for_elsewhere(run: Run) -> WorkBatch:
                 "Only what a run sends to people once it is routed can be labelled elsewhere, and run "
                 "%(run)s is not there: %(state)s. Its calibration set is labelled here, blind."
             )
-            % {"run": run.number, "state": run.get_state_display().lower()}
+            % {"run": run.number, "state": run.get_state_display().lower()},
+            code="no_routed_items",
         )
     hidden = batch.pk in routing_port().hidden_batches(project=run.project)
     if batch.blind or batch.rostered or hidden:
@@ -40,7 +41,8 @@ def batch_for_elsewhere(run: Run) -> WorkBatch:
                 "The items of run %(run)s are labelled blind or by a roster, which only this server can see "
                 "to."
             )
-            % {"run": run.number}
+            % {"run": run.number},
+            code="labelled_here_alone",
         )
     return batch
 
