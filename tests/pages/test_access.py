@@ -583,6 +583,7 @@ def test_pages_without_a_project() -> None:
                 {
                     **{"uidb64": "MQ", "token": "no-such-token", "path": "nowhere/", "token_id": 1},
                     "code": "not_found",
+                    "document": "plans",
                     **{"slug": "no-such", "number": 1, "source_id": 1, "invitation_id": 1, "name": "none"},
                 },
             )
