@@ -82,7 +82,7 @@ def submit(
                 Draft.objects.filter(work_item=work_item, user=user).delete()
                 settle_after(label)
                 if work_item.batch.for_gold:
-                    look_after_gold(label)
+                    look_after_gold(project, user)
                 routing_port().label_stored(label=label, replaced=None)
                 if watched:
                     events.label_stored(label, project, work_item.batch_id)
@@ -189,6 +189,8 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
         if active_lease(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE):
             skipped = Skip.objects.create(work_item=work_item, user=user, reason=reason, comment=comment)
             routing_port().work_item_skipped(work_item=work_item, user=user)
+            if work_item.batch.for_gold:
+                look_after_gold(work_item.batch.project, user)
             return skipped
         earlier = Skip.objects.filter(work_item=work_item, user=user, cleared_at__isnull=True).first()
     if earlier is not None and (earlier.reason, earlier.comment) == (reason, comment):

@@ -17,7 +17,7 @@ from annotation.common import audit, events
 from annotation.errors import ConflictError
 from annotation.labelling.known_answers import is_right
 from annotation.labelling.tokens import new_token
-from annotation.models import HeldOutItem, Item, Label, Membership, Project, User, WorkBatch, WorkItem
+from annotation.models import HeldOutItem, Item, Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 
 PRIORITY = 1
 CHANCES = 2**32
@@ -90,17 +90,31 @@ def gold_answers(project: Project) -> QuerySet[Label]:
     )
 
 
-def look_after_gold(label: Label) -> None:
-    """Pause whoever is below the bar with this answer, and tell those who lead the project."""
-    project, user = label.work_item.batch.project, label.annotator
+def gold_skips(project: Project) -> QuerySet[Skip]:
+    """Gold items that were skipped, and not taken up again. Each counts as an answer that is not right: else
+    whoever finds out which are gold would skip them all.
+    """
+    return Skip.objects.filter(
+        work_item__batch__project=project, work_item__batch__for_gold=True, cleared_at__isnull=True
+    )
+
+
+def look_after_gold(project: Project, user: User) -> None:
+    """Pause the person if they are below the bar with what they did just now, and tell those who lead the
+    project.
+    """
     membership = Membership.objects.select_for_update(no_key=True).filter(project=project, user=user).first()
     if membership is None or membership.paused_at is not None:
         return
-    answers = gold_answers(project).filter(annotator=user)
+    answers, skips = gold_answers(project).filter(annotator=user), gold_skips(project).filter(user=user)
     if membership.checked_since is not None:
         answers = answers.filter(created_at__gt=membership.checked_since)
-    latest = list(answers.order_by("-pk").values_list("value", "item__held_out__answer")[: project.gold_last])
-    right = sum(is_right(project, given, known) for given, known in latest)
+        skips = skips.filter(created_at__gt=membership.checked_since)
+    rows = answers.order_by("-pk").values_list("created_at", "value", "item__held_out__answer")
+    done = [(at, is_right(project, given, known)) for at, given, known in rows[: project.gold_last]]
+    done += [(at, False) for (at,) in skips.order_by("-pk").values_list("created_at")[: project.gold_last]]
+    latest = sorted(done, reverse=True)[: project.gold_last]
+    right = sum(is_so for _at, is_so in latest)
     if len(latest) < project.gold_last or right >= project.gold_bar * len(latest):
         return
     membership.paused_at = timezone.now()

@@ -235,6 +235,19 @@ class TestGold:
         with pytest.raises(ConflictError, match="not paused"):
             gold.resume(project=world.project, actor=world.lead.user, user=world.person)
 
+    def test_whoever_skips_the_gold_items_is_paused_too(self, world: World) -> None:
+        held = {one.item.external_id for one in world.checked(last=5)}
+        asked(world.project)
+        skipped = 0
+        while (task := queue.claim(project=world.project, user=world.person)) is not None:
+            if task.item.external_id not in held:
+                give(world.person, task, "cat")
+                continue
+            skipped += 1
+            queue.skip(user=world.person, work_item_id=task.work_item.pk, token=task.token, reason="unclear")
+        assert world.membership.paused_at is not None
+        assert skipped == 5
+
     def test_who_is_right_goes_on(self, world: World) -> None:
         world.checked()
         asked(world.project)
