@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from annotation.common.forms import lines_of
 from annotation.models import HeldOutItem, Project
 from routing.held_out.manage import LARGEST_SHARE, LEAST_LAST, MOST, MOST_LAST
 
@@ -26,8 +27,7 @@ class HoldOutForm(forms.Form):
     def wanted(self) -> dict[str, Any]:
         """Of a valid form, for `hold_out`."""
         data = self.cleaned_data
-        names = [name.strip() for name in data["names"].splitlines() if name.strip()]
-        return {"purpose": data["purpose"], "size": data["size"], "names": names}
+        return {"purpose": data["purpose"], "size": data["size"], "names": lines_of(data["names"])}
 
 
 class SettingsForm(forms.Form):

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from annotation.common.forms import lines_of
 from annotation.models import Membership, Project
 from annotation.permissions import members_who_label
 from routing.rounds.start import FEWEST, MOST, USUAL
@@ -48,5 +49,4 @@ class RoundForm(forms.Form):
     def wanted(self) -> dict[str, Any]:
         """Of a valid form, for `start_round`."""
         data = self.cleaned_data
-        names = [name.strip() for name in data["names"].splitlines() if name.strip()]
-        return {"size": data["size"], "names": names, "people": data["people"]}
+        return {"size": data["size"], "names": lines_of(data["names"]), "people": data["people"]}
