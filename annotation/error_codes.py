@@ -179,6 +179,7 @@ register_codes(
         "lease_gone": ("You do not hold this item any more", "Claim the next item."),
         "not_asked_for": ("The item is no longer asked for", "Claim the next item."),
         "cannot_be_labelled": ("It was decided that nobody can label the item", "Claim the next item."),
+        "practice_left": ("The person practises first", "Have them answer the practice items."),
         "item_not_waiting": ("The item waits for no answer of this person", "Go on with the next item."),
         "quota_spent": ("The person has labelled as many items as they may", "Name another person."),
         "answer_key_reused": (

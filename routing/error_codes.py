@@ -95,6 +95,7 @@ register_codes(
         "other_round_open": ("A guideline round is open", "Close it before you start another one."),
         "round_open": ("The guideline round is open", "Close it: then its answers are seen."),
         "held_out_by_chance": ("The item was drawn at random to be held out", "Leave it held out."),
+        "held_out_since_a_draw": ("Something was drawn without the item", "Leave it held out."),
         "held_out_known": ("Somebody has been given the held-out item", "Leave it held out."),
         "no_item_changes": ("None of the items can be changed in that way", "Read the items again."),
         "cannot_take_back": ("The change cannot be taken back", "Read the items again."),

@@ -12,6 +12,7 @@ from annotation.labelling.answers import submit
 from annotation.labelling.leases import lease, load_item, lock_membership
 from annotation.labelling.limits import remaining_quota
 from annotation.labelling.next_item import available_work_items
+from annotation.labelling.practice import practice_left
 from annotation.labelling.validation import validate_value
 from annotation.models import Label, User, WorkBatch, WorkItem
 
@@ -39,6 +40,10 @@ def store_given(
         waiting = WorkBatch.objects.filter(pk=batch.pk, locked_at__isnull=True, withdrawn_at__isnull=True)
         if not waiting.exists():
             raise ConflictError(_("This item is no longer asked for."), code="not_asked_for")
+        if practice_left(batch.project, membership):
+            raise ConflictError(
+                _("This person has practice items to answer before any other."), code="practice_left"
+            )
         if not remaining_quota(membership, most=1):
             raise ConflictError(
                 _("This person has labelled as many items as their membership allows."), code="quota_spent"

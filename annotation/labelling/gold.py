@@ -7,6 +7,7 @@ trust with work, and certify nothing: known answers are about items that somebod
 
 import secrets
 from datetime import datetime
+from itertools import islice
 
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, QuerySet
@@ -15,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit, events
 from annotation.errors import ConflictError
-from annotation.labelling.known_answers import is_right
+from annotation.labelling.known_answers import can_be_judged, is_right, with_known_answers
 from annotation.labelling.tokens import new_token
 from annotation.models import HeldOutItem, Item, Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 
@@ -37,16 +38,19 @@ def gold_after(project: Project, membership: Membership, until: datetime) -> int
     user = membership.user
     given = WorkItem.objects.filter(item=OuterRef("item"), batch__for_gold=True, assigned_to=user)
     unseen = list(
-        project.held_out.filter(~Exists(given), purpose=HeldOutItem.Purpose.GOLD, answer__isnull=False)
+        with_known_answers(project, HeldOutItem.Purpose.GOLD)
+        .filter(~Exists(given))
         .order_by("pk")
         .values_list("item_id", flat=True)
     )
     return _give(project, secrets.choice(unseen), user, until) if unseen else None
 
 
-def _give(project: Project, item_id: int, user: User, until: datetime) -> int:
+def _give(project: Project, item_id: int, user: User, until: datetime) -> int | None:
     # Whoever releases the item locks it, too, so that it is not given to anybody meanwhile.
     Item.objects.select_for_update(no_key=True).get(pk=item_id)
+    if not project.held_out.filter(item=item_id, purpose=HeldOutItem.Purpose.GOLD).exists():
+        return None
     batch = _batch(project)
     last = WorkItem.objects.filter(batch=batch, item=item_id).aggregate(last=Max("slot"))["last"] or 0
     # From slot 1 on: an item of several slots has no label of record before these are settled.
@@ -85,8 +89,7 @@ def gold_answers(project: Project) -> QuerySet[Label]:
         work_item__batch__project=project,
         work_item__batch__for_gold=True,
         version=1,
-        item__held_out__purpose=HeldOutItem.Purpose.GOLD,
-        item__held_out__answer__isnull=False,
+        item__held_out__in=with_known_answers(project, HeldOutItem.Purpose.GOLD),
     )
 
 
@@ -111,7 +114,10 @@ def look_after_gold(project: Project, user: User) -> None:
         answers = answers.filter(created_at__gt=membership.checked_since)
         skips = skips.filter(created_at__gt=membership.checked_since)
     rows = answers.order_by("-pk").values_list("created_at", "value", "item__held_out__answer")
-    done = [(at, is_right(project, given, known)) for at, given, known in rows[: project.gold_last]]
+    judged = (
+        (at, is_right(project, given, known)) for at, given, known in rows if can_be_judged(project, given)
+    )
+    done = list(islice(judged, project.gold_last))
     done += [(at, False) for (at,) in skips.order_by("-pk").values_list("created_at")[: project.gold_last]]
     latest = sorted(done, reverse=True)[: project.gold_last]
     right = sum(is_so for _at, is_so in latest)

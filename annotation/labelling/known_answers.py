@@ -1,8 +1,14 @@
-"""Whether what somebody answered is the known answer."""
+"""Whether what somebody answered is the known answer.
 
-from annotation.common.replaced_labels import replaced_labels
+A label that was split is given no more: an item whose known answer it was is not used until a manager has set
+the answer anew, and whoever gave it before is not judged by that.
+"""
+
+from django.db.models import QuerySet
+
+from annotation.common.replaced_labels import keys_of, replaced_labels
 from annotation.common.value_reader import Value
-from annotation.models import Project
+from annotation.models import HeldOutItem, Project
 from annotation.task_types import TASK_TYPES
 
 
@@ -12,3 +18,19 @@ def is_right(project: Project, given: Value, known: Value | None) -> bool:
         return False
     kind, now = TASK_TYPES[project.task_type], replaced_labels(project).now
     return kind.comparable(now(given)) == kind.comparable(now(known))
+
+
+def with_known_answers(project: Project, purpose: str) -> QuerySet[HeldOutItem]:
+    """The items of this purpose whose known answer can be given."""
+    found = project.held_out.filter(purpose=purpose, answer__isnull=False)
+    split = replaced_labels(project).split
+    if not split:
+        return found
+    rows = found.values_list("pk", "answer")
+    return found.exclude(pk__in=[pk for pk, known in rows if keys_of(known) & split])
+
+
+def can_be_judged(project: Project, given: Value) -> bool:
+    """Whether an answer can be compared with the known one: not where its label was split since."""
+    split = replaced_labels(project).split
+    return not split or not keys_of(replaced_labels(project).now(given)) & split

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
-from annotation.labelling.known_answers import is_right
+from annotation.labelling.known_answers import is_right, with_known_answers
 from annotation.labelling.validation import validate_value
 from annotation.models import HeldOutItem, Membership, PracticeAnswer, Project, User
 
@@ -27,7 +27,7 @@ class PracticeState:
 
 def practice_items(project: Project) -> QuerySet[HeldOutItem]:
     """Those that can be answered, in their order."""
-    return project.held_out.filter(purpose=HeldOutItem.Purpose.PRACTICE, answer__isnull=False).order_by("pk")
+    return with_known_answers(project, HeldOutItem.Purpose.PRACTICE).order_by("pk")
 
 
 def practice_left(project: Project, membership: Membership) -> bool:

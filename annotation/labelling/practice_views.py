@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs
 from annotation.common.converters import whole_number
+from annotation.common.replaced_labels import choice_names
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.label_queries import in_words
 from annotation.labelling.page import MANY_CHOICES, columns_class, value_of
@@ -58,7 +59,7 @@ def _shown(request: ProjectRequest, *, typed: Any = None) -> HttpResponseBase:
         answer = own_practice_answer(project, request.user, whole_number(request.GET["answered"]))
         if answer is None:
             raise Http404("no such answer of this person")
-        names = {choice.key: choice.name for choice in choices}
+        names = choice_names(project)
         context |= {
             "answer": answer,
             "said": in_words(answer.value, names) or _("none of them"),

@@ -49,9 +49,11 @@ def take_back(
     """
     batch = batch_for_elsewhere(run)
     members = _members(run)
-    allowed = set(batch.work_items.values_list("item_id", flat=True))
+    answers = list(_answers(rows))
+    named = {one.item for one in answers if isinstance(one.item, int) and 0 < one.item < 2**63}
+    allowed = set(batch.work_items.filter(item__in=named).values_list("item_id", flat=True))
     stored, known, refused = 0, 0, []
-    for given in _answers(rows):
+    for given in answers:
         reason = given.problem
         user = members.get(people.get(given.annotator, given.annotator).lower())
         if not reason and (not isinstance(given.item, int) or given.item not in allowed):
@@ -85,10 +87,10 @@ def take_back(
 
 
 def _members(run: Run) -> dict[str, User]:
-    """By username and by e-mail address, in small letters."""
+    """By username and by confirmed e-mail address, in small letters."""
     found: dict[str, User] = {}
     for membership in members_who_label(run.project_id).select_related("user"):
-        if membership.user.email:
+        if membership.user.email and membership.user.email_confirmed_at:
             found.setdefault(membership.user.email.lower(), membership.user)
     for membership in members_who_label(run.project_id).select_related("user"):
         found[membership.user.username.lower()] = membership.user

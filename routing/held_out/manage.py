@@ -99,8 +99,9 @@ def set_answer(*, access: Access, held: HeldOutItem, answer: Any, explanation: s
 def release(*, access: Access, held: HeldOutItem) -> None:
     """Give an item back to later runs, as if it had never been held out.
 
-    Raises ConflictError for one that somebody has been given, and for one that was drawn at random: which of
-    those go back would be somebody's choice.
+    Raises ConflictError for one that somebody has been given, for one that was drawn at random (which of
+    those go back would be somebody's choice), and for one without which something was drawn since: named
+    items that come back alone are no random sample.
     """
     if held.at_random:
         raise ConflictError(
@@ -111,7 +112,17 @@ def release(*, access: Access, held: HeldOutItem) -> None:
             code="held_out_by_chance",
         )
     with transaction.atomic():
+        # A run that starts holds the project.
+        Project.objects.select_for_update(no_key=True).get(pk=access.project.pk)
         Item.objects.select_for_update(no_key=True).get(pk=held.item_id)
+        if _drawn_since(access.project, held):
+            raise ConflictError(
+                _(
+                    "A run, a guideline round or other held-out items were drawn without this item: it stays "
+                    "held out, as what comes back now would be no random sample."
+                ),
+                code="held_out_since_a_draw",
+            )
         given = held.item.work_items.filter(batch__for_gold=True).exists()
         if given or held.answers.exists():
             raise ConflictError(
@@ -127,6 +138,15 @@ def release(*, access: Access, held: HeldOutItem) -> None:
             target=f"item:{name}",
             data={},
         )
+
+
+def _drawn_since(project: Project, held: HeldOutItem) -> bool:
+    since = {"created_at__gte": held.created_at}
+    return (
+        project.runs.filter(**since).exists()
+        or project.rounds.filter(by_name=False, **since).exists()
+        or project.held_out.filter(at_random=True, **since).exists()
+    )
 
 
 def change_settings(

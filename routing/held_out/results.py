@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from annotation.labelling.gold import gold_answers
-from annotation.labelling.known_answers import is_right
+from annotation.labelling.known_answers import can_be_judged, is_right
 from annotation.labelling.practice import practice_items
 from annotation.models import Membership, PracticeAnswer, Project, User
 from annotation.permissions import members_who_label
@@ -46,7 +46,8 @@ def people_checked(project: Project) -> list[PersonChecked]:
     for user, at, value, known in rows.values_list(
         "annotator", "created_at", "value", "item__held_out__answer"
     ):
-        given[user].append((is_right(project, value, known), at))
+        if can_be_judged(project, value):
+            given[user].append((is_right(project, value, known), at))
     practised = Counter(
         PracticeAnswer.objects.filter(held_out__in=practice_items(project)).values_list("user", flat=True)
     )

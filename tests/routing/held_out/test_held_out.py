@@ -10,16 +10,17 @@ from annotation.labelling import gold, queue
 from annotation.labelling.labels_of_record import disagreements, record_values
 from annotation.labelling.practice import answer_practice, practice_state
 from annotation.labelling.queries import waiting_for
-from annotation.models import AuditEvent, HeldOutItem, Label, Membership, User
+from annotation.models import AuditEvent, HeldOutItem, Label, Membership, Project, User
 from annotation.permissions import Access, access_to
 from annotation.review.agreement_queries import agreement
 from routing.held_out.manage import change_settings, hold_out, release, set_answer
 from routing.held_out.results import people_checked
 from routing.items.table import item_rows
+from routing.label_set.replace import replace_label
 from routing.models import PoolItem
 from routing.runs.pool import nothing_to_plan_for, pool_of, size_of_pool
 from testbed.factories import add_member, make_items, make_project
-from testbed.worlds import rows_of
+from testbed.worlds import make_world, rows_of
 from tests.routing.by_people.people import answer, asked, page_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -99,6 +100,16 @@ class TestOutsideEveryRun:
         assert refused.value.where == "names"
         with pytest.raises(InputError, match="There is no item"):
             hold_out(access=world.lead, purpose="gold", names=["nowhere"])
+
+    def test_named_items_do_not_come_back_once_a_run_was_drawn_without_them(self) -> None:
+        world = make_world(120)
+        lead = access_to(world.manager, world.project.slug)
+        names = list(world.project.items.order_by("position").values_list("external_id", flat=True)[:40])
+        held = hold_out(access=lead, purpose="gold", names=names)
+        world.start(m=30, target="dataset")
+        with pytest.raises(ConflictError, match="no random sample"):
+            release(access=lead, held=held[0])
+        assert world.project.held_out.count() == 40
 
     def test_released_it_is_as_if_it_never_was_unless_drawn_or_known(self, world: World) -> None:
         named = hold_out(access=world.lead, purpose="practice", names=world.names(0, 1))[0]
@@ -247,6 +258,14 @@ class TestGold:
             queue.skip(user=world.person, work_item_id=task.work_item.pk, token=task.token, reason="unclear")
         assert world.membership.paused_at is not None
         assert skipped == 5
+
+    def test_a_split_of_the_known_label_pauses_nobody_who_gives_one_of_its_parts(self, world: World) -> None:
+        world.checked(share=0.5, last=5)
+        replace_label(access=world.lead, key="cat", into=["tabby", "siamese"])
+        world.project = Project.objects.get(pk=world.project.pk)
+        asked(world.project)
+        assert len(answer(world.project, world.person, "tabby")) >= 20
+        assert world.membership.paused_at is None
 
     def test_who_is_right_goes_on(self, world: World) -> None:
         world.checked()
