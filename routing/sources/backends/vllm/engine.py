@@ -201,11 +201,14 @@ class Engine:
 
 def _hooks_of_compiled_models() -> MutableMapping[int, Any]:
     """vLLM has torch call each compiled model, and never takes that back: torch then holds the model with its
-    graphs and weights for good, and a second model finds no room.
+    graphs and weights for good, and a second model finds no room. Nothing where another torch has no such list.
     """
-    from torch._dynamo import convert_frame
+    try:
+        from torch._dynamo import convert_frame
 
-    found: MutableMapping[int, Any] = convert_frame._bytecode_hooks
+        found: MutableMapping[int, Any] = convert_frame._bytecode_hooks
+    except (ImportError, AttributeError):
+        return {}
     return found
 
 
