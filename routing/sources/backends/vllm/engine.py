@@ -201,7 +201,7 @@ class Engine:
 
 def _hooks_of_compiled_models() -> MutableMapping[int, Any]:
     """vLLM has torch call each compiled model, and never takes that back: torch then holds the model with its
-    graphs and weights for good, and a second model finds no room. Nothing where another torch has no such list.
+    graphs and weights for good, and a second model finds no room. Empty where torch has no such list.
     """
     try:
         from torch._dynamo import convert_frame
