@@ -61,6 +61,7 @@ class RunWork(RunView):
 
 class RunWorkLines(RunView):
     actions = {"GET": "runs.edit"}
+    may_conflict = True
     renderer_classes = [NdjsonRenderer, JSONRenderer]
 
     @extend_schema(parameters=[WorkQuery], responses={(200, NDJSON): OpenApiTypes.STR})

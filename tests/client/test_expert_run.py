@@ -124,7 +124,7 @@ def test_it_goes_through_its_states_as_it_was_planned(journey: Journey) -> None:
     assert journey.states == ["calibrating", "checking", "analysed", "labelling", "complete"]
     assert journey.run is not None
     fields = ("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error")
-    assert [journey.run[name] for name in fields] == ["expert", "cy", 5, 0.6, 0.5, 0.1]
+    assert [journey.run[name] for name in fields] == ["expert", "cy", "5.00", 0.6, 0.5, 0.1]
 
 
 def test_its_roster_says_who_labelled_and_who_left(journey: Journey) -> None:

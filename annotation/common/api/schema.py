@@ -167,6 +167,8 @@ class HypacSchema(AutoSchema):
             statuses.append(404)
         if self.method in WRITES:
             statuses += [409, 413, 415, 422]
+        elif getattr(self.view, "may_conflict", False):
+            statuses.append(409)
         problems = {
             str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in sorted(statuses)
         }
