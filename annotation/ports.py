@@ -70,15 +70,10 @@ class RoutingPort(Protocol):
         become these; None: as they are.
         """
 
-    def wording_change(
-        self,
-        *,
-        project: Project,
-        question: str | None = None,
-        guidelines: str | None = None,
-        text_format: str | None = None,
-    ) -> WordingChange | None:
-        """What it means to work that has begun if these become what people are told; None: nothing."""
+    def wording_change(self, *, project: Project, guidelines: str | None) -> WordingChange | None:
+        """What it means to work that has begun if people are told something else from now on, `guidelines`
+        where these change; None: nothing.
+        """
 
     def begin_again(self, *, project: Project, user: User) -> str:
         """Give up that work. Returns the address where it begins again; raises ConflictError where there is
@@ -167,14 +162,7 @@ class NoRouting:
     ) -> str:
         return ""
 
-    def wording_change(
-        self,
-        *,
-        project: Project,
-        question: str | None = None,
-        guidelines: str | None = None,
-        text_format: str | None = None,
-    ) -> WordingChange | None:
+    def wording_change(self, *, project: Project, guidelines: str | None) -> WordingChange | None:
         return None
 
     def begin_again(self, *, project: Project, user: User) -> str:

@@ -237,15 +237,8 @@ class Routing:
             "Finish or cancel the run first, or take it out of the prompt of the next one."
         ) % {"source": source.name, "number": run.number, "state": run.get_state_display().lower()}
 
-    def wording_change(
-        self,
-        *,
-        project: Project,
-        question: str | None = None,
-        guidelines: str | None = None,
-        text_format: str | None = None,
-    ) -> WordingChange | None:
-        return wording_change(project, question=question, guidelines=guidelines, text_format=text_format)
+    def wording_change(self, *, project: Project, guidelines: str | None) -> WordingChange | None:
+        return wording_change(project, guidelines=guidelines)
 
     def begin_again(self, *, project: Project, user: User) -> str:
         return begin_again(project=project, user=user)

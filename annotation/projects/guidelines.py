@@ -22,7 +22,7 @@ def prepare_guidelines(project: Project, *, before: str = "") -> None:
     InputError for others that are too long.
     """
     text = project.guidelines
-    if len(text) > limits.GUIDELINES and _lines(text) != _lines(before):
+    if len(text) > limits.GUIDELINES and with_plain_lines(text) != with_plain_lines(before):
         raise InputError(
             _("The guidelines have %(count)s characters; at most %(most)s are kept.")
             % {"count": f"{len(text):,}", "most": f"{limits.GUIDELINES:,}"},
@@ -49,6 +49,6 @@ def render_outdated() -> None:
             break
 
 
-def _lines(text: str) -> str:
+def with_plain_lines(text: str) -> str:
     """A browser sends other ends of lines than it was given."""
     return text.replace("\r\n", "\n")

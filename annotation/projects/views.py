@@ -23,6 +23,7 @@ from annotation.people.own_passwords import has_to_choose
 from annotation.ports import WordingChange, routing_port, task_type_lacks
 from annotation.projects.audit_words import SUBJECTS, action_in_words, target_in_words
 from annotation.projects.forms import ChoiceFormSet, NewProjectForm, SettingsForm
+from annotation.projects.guidelines import with_plain_lines
 from annotation.projects.label_studio_config import config_of
 from annotation.projects.lifecycle import (
     archive_project,
@@ -155,14 +156,13 @@ def _words_asked_about(request: ProjectRequest, data: dict[str, Any]) -> Wording
         return None
     project = request.access.project
     changed = {
-        name: data[name] for name in TOLD if _as_stored(data[name]) != _as_stored(getattr(project, name))
+        name: data[name]
+        for name in TOLD
+        if with_plain_lines(data[name]).strip() != with_plain_lines(getattr(project, name)).strip()
     }
-    return routing_port().wording_change(project=project, **changed) if changed else None
-
-
-def _as_stored(text: str) -> str:
-    """A browser sends other ends of lines than it was given."""
-    return text.replace("\r\n", "\n").strip()
+    if not changed:
+        return None
+    return routing_port().wording_change(project=project, guidelines=changed.get("guidelines"))
 
 
 def _save(request: ProjectRequest, data: dict[str, Any]) -> str:

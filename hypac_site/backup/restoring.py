@@ -66,7 +66,7 @@ def restore_backup(source: Path) -> Restored:
     file that the storage has already stays.
 
     Raises InputError as `check_backup` does, and where the backup is of the other kind of database;
-    HypacError where the database is not empty; HypacError where it cannot be written.
+    HypacError where the database is not empty or cannot be written.
     """
     found = check_backup(source)
     if found.manifest.vendor != connection.vendor:

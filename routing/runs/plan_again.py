@@ -86,14 +86,19 @@ def _people_of(run: Run, role: str, *, names: str, shares: str) -> dict[str, Any
 # --- Other words in the middle of a run ---------------------------------------------------------------------
 
 
-def wording_change(project: Project, **changed: Any) -> WordingChange | None:
-    """What it means to a run that has begun if people are told something else from now on: `changed` are
-    those of question, guidelines and text_format that become others. None where no run minds.
+def _begun(project: Project) -> Run | None:
+    """The run that other words would concern."""
+    return project.runs.filter(state__in=CANCELLABLE, by_people=False).order_by("number").last()
+
+
+def wording_change(project: Project, *, guidelines: str | None) -> WordingChange | None:
+    """What it means to a run that has begun if people are told something else from now on, `guidelines` where
+    these change. None where no run minds.
     """
-    run = project.runs.filter(state__in=CANCELLABLE, by_people=False).order_by("number").last()
+    run = _begun(project)
     if run is None:
         return None
-    source = source_asked_otherwise(project, guidelines=changed.get("guidelines"))
+    source = source_asked_otherwise(project, guidelines=guidelines)
     barred = source is not None or run.by_expert
     batch = run.calibration_batch
     progress = batch_progress(batch) if batch and run.state in OPEN else None
@@ -164,8 +169,8 @@ def begin_again(*, project: Project, user: User) -> str:
 
     Raises ConflictError where no run is left that can be cancelled.
     """
-    run = project.runs.filter(by_people=False).order_by("number").last()
-    if run is None or run.state not in CANCELLABLE:
+    run = _begun(project)
+    if run is None:
         raise ConflictError(
             _("There is no run any more that could begin again. Save once more."), code="cannot_cancel"
         )

@@ -114,6 +114,21 @@ def test_what_is_wrong_with_the_settings_cancels_nothing(client_of, world) -> No
     assert run.state == Run.State.CALIBRATING
 
 
+def test_the_run_that_was_spoken_of_begins_again_and_not_a_later_one_that_is_over(client_of) -> None:
+    world = make_world(150)
+    add_member(world.project, user=make_user("erin"))
+    first = world.start(m=60, p=Decimal(1), reference="expert", expert="erin", rule="")
+    Run.objects.filter(pk=first.pk).update(state=Run.State.ANALYSED)
+    cancel_run(run=world.start(m=60, p=Decimal(1)), user=world.manager)
+    client = client_of(world.manager)
+    assert "Run 1 rests on" in words(save(client, world, guidelines="Look at the ears.").content.decode())
+    answer = save(client, world, guidelines="Look at the ears.", words="begin_again")
+    assert answer.status_code == 302
+    assert answer["Location"].endswith("?like=1")
+    first.refresh_from_db()
+    assert first.state == Run.State.CANCELLED
+
+
 def test_a_run_that_is_over_does_not_begin_again(client_of, world) -> None:
     run = world.complete(m=60, p=Decimal(1))
     answer = save(client_of(world.manager), world, guidelines="Look at the ears.", words="begin_again")
