@@ -7,9 +7,8 @@ from django.utils.translation import gettext as _
 from annotation.common import audit
 from annotation.common.files import MODEL_OUTPUT
 from annotation.errors import ConflictError
-from annotation.models import Job, Project, StoredFile, User
-
-UNENDED = (Job.State.QUEUED, Job.State.RUNNING, Job.State.PAUSED)
+from annotation.jobs import jobs
+from annotation.models import Project, StoredFile, User
 
 
 def sent_files(project: Project) -> QuerySet[StoredFile]:
@@ -34,7 +33,7 @@ def delete_file(*, stored: StoredFile, actor: User) -> None:
     with transaction.atomic():
         # Whoever makes something of it meanwhile waits, and then finds that it is gone.
         locked = StoredFile.objects.select_for_update().get(pk=stored.pk)
-        if locked.project.jobs.filter(state__in=UNENDED, params__file=locked.pk).exists():
+        if locked.project.jobs.filter(state__in=jobs.UNFINISHED, params__file=locked.pk).exists():
             words = _("This file is being read now. Remove it once that has ended.")
             raise ConflictError(words, code="file_being_read")
         audit.record(

@@ -6,11 +6,12 @@ trust with work, and certify nothing: known answers are about items that somebod
 """
 
 import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 
 from django.db import transaction
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, Max, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -83,23 +84,50 @@ def _batch(project: Project) -> WorkBatch:
 # --- Who is paused ------------------------------------------------------------------------------------------
 
 
-def gold_answers(project: Project) -> QuerySet[Label]:
-    """First answers to gold items that are held out still: a correction comes after thinking twice."""
-    return Label.objects.filter(
+@dataclass(frozen=True)
+class GoldDone:
+    """What somebody did with gold items, newest first: whether each first answer was right, and the same of
+    what the bar looks at, skips among it.
+    """
+
+    answers: list[bool]
+    latest: list[bool]
+
+
+def gold_done(project: Project, memberships: Iterable[Membership]) -> dict[int, GoldDone]:
+    """By user. First answers to items that are held out still: a correction comes after thinking twice. A
+    skip that was not taken back counts for the bar as an answer that is not right: else whoever finds out
+    which items are gold would skip them all.
+    """
+    since = {one.user_id: one.checked_since for one in memberships}
+    answers: dict[int, list[tuple[datetime, bool]]] = {user: [] for user in since}
+    skips: dict[int, list[tuple[datetime, bool]]] = {user: [] for user in since}
+    given = Label.objects.filter(
         work_item__batch__project=project,
         work_item__batch__for_gold=True,
         version=1,
         item__held_out__in=with_known_answers(project, HeldOutItem.Purpose.GOLD),
+        annotator__in=list(since),
+    ).order_by("-pk")
+    for user, at, value, known in given.values_list(
+        "annotator", "created_at", "value", "item__held_out__answer"
+    ):
+        if can_be_judged(project, value):
+            answers[user].append((at, is_right(project, value, known)))
+    skipped = Skip.objects.filter(
+        work_item__batch__project=project,
+        work_item__batch__for_gold=True,
+        cleared_at__isnull=True,
+        user__in=list(since),
     )
-
-
-def gold_skips(project: Project) -> QuerySet[Skip]:
-    """Gold items that were skipped, and not taken up again. Each counts as an answer that is not right: else
-    whoever finds out which are gold would skip them all.
-    """
-    return Skip.objects.filter(
-        work_item__batch__project=project, work_item__batch__for_gold=True, cleared_at__isnull=True
-    )
+    for user, at in skipped.values_list("user", "created_at"):
+        skips[user].append((at, False))
+    found = {}
+    for user, last_let_go in since.items():
+        newest = sorted([*answers[user], *skips[user]], reverse=True)
+        counted = [right for at, right in newest if last_let_go is None or at > last_let_go]
+        found[user] = GoldDone([right for _at, right in answers[user]], counted[: project.gold_last])
+    return found
 
 
 def look_after_gold(project: Project, user: User) -> None:
@@ -109,18 +137,8 @@ def look_after_gold(project: Project, user: User) -> None:
     membership = Membership.objects.select_for_update(no_key=True).filter(project=project, user=user).first()
     if membership is None or membership.paused_at is not None:
         return
-    answers, skips = gold_answers(project).filter(annotator=user), gold_skips(project).filter(user=user)
-    if membership.checked_since is not None:
-        answers = answers.filter(created_at__gt=membership.checked_since)
-        skips = skips.filter(created_at__gt=membership.checked_since)
-    rows = answers.order_by("-pk").values_list("created_at", "value", "item__held_out__answer")
-    judged = (
-        (at, is_right(project, given, known)) for at, given, known in rows if can_be_judged(project, given)
-    )
-    done = list(islice(judged, project.gold_last))
-    done += [(at, False) for (at,) in skips.order_by("-pk").values_list("created_at")[: project.gold_last]]
-    latest = sorted(done, reverse=True)[: project.gold_last]
-    right = sum(is_so for _at, is_so in latest)
+    latest = gold_done(project, [membership])[user.pk].latest
+    right = sum(latest)
     if len(latest) < project.gold_last or right >= project.gold_bar * len(latest):
         return
     membership.paused_at = timezone.now()

@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from annotation.labelling.gold import gold_answers
-from annotation.labelling.known_answers import can_be_judged, is_right
+from annotation.labelling.gold import GoldDone, gold_done
 from annotation.labelling.practice import practice_items
 from annotation.models import Membership, PracticeAnswer, Project, User
 from annotation.permissions import members_who_label
@@ -41,35 +40,25 @@ def people_checked(project: Project) -> list[PersonChecked]:
         .select_related("user")
         .order_by("user__username")
     )
-    given: dict[int, list[tuple[bool, datetime]]] = {one.user_id: [] for one in members}
-    rows = gold_answers(project).filter(annotator__in=list(given)).order_by("-pk")
-    for user, at, value, known in rows.values_list(
-        "annotator", "created_at", "value", "item__held_out__answer"
-    ):
-        if can_be_judged(project, value):
-            given[user].append((is_right(project, value, known), at))
+    done = gold_done(project, members)
     practised = Counter(
         PracticeAnswer.objects.filter(held_out__in=practice_items(project)).values_list("user", flat=True)
     )
-    found = [_person(project, one, given[one.user_id], practised[one.user_id]) for one in members]
+    found = [_person(one, done[one.user_id], practised[one.user_id]) for one in members]
     return sorted(found, key=lambda one: one.paused_at is None)
 
 
-def _person(
-    project: Project, one: Membership, answers: list[tuple[bool, datetime]], practised: int
-) -> PersonChecked:
-    since = one.checked_since
-    latest = [good for good, at in answers if since is None or at > since][: project.gold_last]
-    right = sum(good for good, _at in answers)
-    low, high = clopper_pearson(right, len(answers), 0.95) if answers else (None, None)
+def _person(one: Membership, done: GoldDone, practised: int) -> PersonChecked:
+    answered, right = len(done.answers), sum(done.answers)
+    low, high = clopper_pearson(right, answered, 0.95) if answered else (None, None)
     return PersonChecked(
         user=one.user,
-        answered=len(answers),
+        answered=answered,
         right=right,
         low=low,
         high=high,
-        latest=len(latest),
-        latest_right=sum(latest),
+        latest=len(done.latest),
+        latest_right=sum(done.latest),
         practised=practised,
         paused_at=one.paused_at,
     )

@@ -5,7 +5,7 @@ import json
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
-from annotation.errors import Refusal
+from annotation.errors import Refusal, UnderWayError
 from annotation.imports.columns import IMPORT
 from annotation.jobs import jobs
 from annotation.labelling import queue
@@ -82,11 +82,8 @@ def objection_now(run: Run) -> Refusal:
             "import_under_way",
         )
     if project.jobs.filter(kind=MEASURE, state__in=jobs.UNFINISHED).exists():
-        return Refusal(
-            _("%(known)s is already under way. Wait until it has finished, or cancel it.")
-            % {"known": _(jobs.kind(MEASURE).title)},
-            "same_work_under_way",
-        )
+        measured = UnderWayError(_(jobs.kind(MEASURE).title))
+        return Refusal(measured.message, measured.code)
     if _choices_changed(run):
         return Refusal(
             _(

@@ -258,6 +258,8 @@ class TestGold:
             queue.skip(user=world.person, work_item_id=task.work_item.pk, token=task.token, reason="unclear")
         assert world.membership.paused_at is not None
         assert skipped == 5
+        shown = people_checked(world.project)[0]
+        assert (shown.answered, shown.latest, shown.latest_right) == (0, 5, 0)
 
     def test_a_split_of_the_known_label_pauses_nobody_who_gives_one_of_its_parts(self, world: World) -> None:
         world.checked(share=0.5, last=5)
