@@ -24,13 +24,14 @@ DEAR_RUNS := costly and database and not sqlite
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
 SERVE_ARGS ?=
+IMAGE_ARGS ?=
 # The interpreter that .venv is made from; empty: the first of python3.11, python3, ... on PATH that is new enough.
 PYTHON ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup setup-llm demo demo-llm serve quick test test-slow test-browser test-services test-sqlite test-postgres test-llm test-label-studio coverage coverage-all lint format types check messages screenshots fuzz-api ci clean
+.PHONY: help setup setup-llm demo demo-llm serve quick test test-slow test-browser test-services test-sqlite test-postgres test-llm test-label-studio test-image coverage coverage-all lint format types check messages screenshots fuzz fuzz-api ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -160,14 +161,24 @@ test-services: setup ## Run the tests with servers, then those about the databas
 test-postgres: setup ## Run the tests about the database on a PostgreSQL of its own
 	@$(BIN)/python -m testbed.servers postgres -- $(PYTEST) $(PARALLEL) -m "database and $(NOT_ALONE)" $(PYTEST_ARGS)
 
-fuzz-api: setup ## Ask a running server some 10,000 times what the API's schema allows, and what it does not
-	@HYPAC_TEST_FUZZ=45 $(PYTEST) -n 0 tests/services/test_api_fuzz.py $(PYTEST_ARGS)
+# HYPAC_TEST_FUZZ=90 asks about twice as often.
+fuzz-api: export HYPAC_TEST_FUZZ ?= 45
+fuzz-api: setup ## Ask a server on SQLite and one on PostgreSQL what the API's schema allows, and what not, some 10,000 times each
+	@$(PYTEST) -n 0 tests/services/test_api_fuzz.py $(PYTEST_ARGS)
+	@$(BIN)/python -m testbed.servers postgres -- $(PYTEST) -n 0 tests/services/test_api_fuzz.py $(PYTEST_ARGS)
+
+FUZZ_ARGS ?=
+fuzz: setup ## Give each reader of foreign bytes hostile ones, two minutes each (FUZZ_ARGS="--seconds 600 import-csv")
+	@$(BIN)/python -m testbed.fuzz $(FUZZ_ARGS)
 
 test-llm: setup setup-llm ## Run the tests against real model servers (makes .venv-llm first)
 	@HYPAC_TEST_REQUIRE=llm $(PYTEST) -m llm tests/services/test_real_servers.py $(PYTEST_ARGS)
 
 test-label-studio: setup $(LABEL_STUDIO)/.installed ## Run the tests beside the real Label Studio (makes .venv-label-studio first)
 	@HYPAC_TEST_REQUIRE=label_studio $(PYTEST) -n0 -s -m label_studio tests/services/test_label_studio.py $(PYTEST_ARGS)
+
+test-image: setup ## Build the image of docs/compose, start it, go the whole way, back up, restore, upgrade (root, Podman)
+	@nice $(BIN)/python -m testbed.image $(IMAGE_ARGS)
 
 coverage: setup ## Run the tests of the statistical core; below 95 % of its branches is a failure
 	@$(PYTEST) $(PARALLEL) tests/core --cov=routing/core --cov-branch --cov-report=term:skip-covered --cov-fail-under=95 \
@@ -199,13 +210,14 @@ types: setup ## Check types
 	@cd clients/python && ../../$(BIN)/mypy
 	@cd clients/verify && ../../$(BIN)/mypy
 
-check: setup ## Check import rules, migrations and the settings for production
+check: setup ## Check import rules, migrations, what a change breaks in the API, and the settings for production
 	@$(BIN)/lint-imports --no-logo --no-cache
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 		HYPAC_VAR="$$state" $(BIN)/python manage.py makemigrations --check --dry-run && \
 		HYPAC_VAR="$$state" HYPAC_HTTPS=1 DJANGO_DEBUG=0 DJANGO_ALLOWED_HOSTS=hypac.example.org \
 		DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
-		$(BIN)/python manage.py spectacular --validate --fail-on-warn --file "$$state/schema.yml" && \
+		$(BIN)/python manage.py spectacular --validate --fail-on-warn --format openapi-json --file "$$state/schema.json" && \
+		$(BIN)/python -m testbed.api_changes "$$state/schema.json" && \
 		HYPAC_VAR="$$state" HYPAC_HTTPS=1 DJANGO_DEBUG=0 DJANGO_ALLOWED_HOSTS=hypac.example.org \
 		DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
 		$(BIN)/python manage.py check --deploy --fail-level WARNING

@@ -15,10 +15,15 @@ def main() -> None:
                 use_demo_folder("demo-llm", model_servers=2)
             else:
                 use_demo_folder()
-        from django.core.management import execute_from_command_line
+        import django
+        from django.core.management import ManagementUtility, execute_from_command_line
     except ImportError as error:
         sys.exit(f"Django cannot be imported ({error}). Run `make setup`, then use .venv/bin/python.")
-    execute_from_command_line(sys.argv)
+    if sys.argv[1:2] == ["version"]:  # Django would tell its own
+        django.setup()
+        ManagementUtility(sys.argv).fetch_command("version").run_from_argv(sys.argv)
+    else:
+        execute_from_command_line(sys.argv)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm
-from django.db.models import BinaryField, JSONField, Model, TextField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from annotation import models
+from annotation.common.read_only_admin import ReadOnly, ReadOnlyInline
 from annotation.errors import HypacError
-from annotation.people import attempt_limits as attempts
+from annotation.people import accounts_views, attempt_limits as attempts
 from annotation.people.members import add_member
 from annotation.people.own_passwords import require_chosen
 from annotation.people.password_links import note_set_by
@@ -61,70 +61,8 @@ def _own_password(request: HttpRequest, extra_context: Any = None) -> HttpRespon
     return redirect("password")
 
 
+admin.site.login = accounts_views.admin_login  # type: ignore[assignment, method-assign]
 admin.site.password_change = _own_password  # type: ignore[assignment, method-assign]
-
-
-class NoChanges:
-    """Rows that are made, changed and ended by services alone."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-class ReadOnlyInline(NoChanges, admin.TabularInline):
-    extra = 0
-
-
-class ReadOnly(NoChanges, admin.ModelAdmin):
-    """For tables with millions of rows: a list neither counts all rows nor offers all of them to choose from,
-    and reads in one query what it shows: with the rows that it names, without what may be long.
-    """
-
-    show_full_result_count = False
-    list_per_page = 50
-    # Relations that a row which the list names takes its name from in turn, such as a run's project; and what
-    # is long and yet part of such a name.
-    through: tuple[str, ...] = ()
-    in_names: tuple[str, ...] = ()
-
-    def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
-        return (*self._named(), *self.through)
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        queryset = super().get_queryset(request)
-        match = request.resolver_match
-        if match is None or not (match.url_name or "").endswith("_changelist"):
-            return queryset
-        read = self._named() | self._on_the_way()
-        long = {f"{name}__{field}" for name, model in read.items() for field in _long(model)}
-        return queryset.defer(*(long | _long(self.model)).difference(self.list_display, self.in_names))
-
-    def _named(self) -> dict[str, type[Model]]:
-        """The relations in the list, by name, and what they lead to."""
-        fields = self.model._meta.fields
-        return {f.name: f.related_model for f in fields if f.is_relation and f.name in self.list_display}
-
-    def _on_the_way(self) -> dict[str, type[Model]]:
-        """What `through` leads over, by the path to it."""
-        found: dict[str, type[Model]] = {}
-        for path in self.through:
-            model: Any = self.model
-            parts = path.split("__")
-            for length, part in enumerate(parts, start=1):
-                model = model._meta.get_field(part).related_model
-                found["__".join(parts[:length])] = model
-        return found
-
-
-def _long(model: type[Model]) -> set[str]:
-    kinds = (TextField, JSONField, BinaryField)
-    return {field.name for field in model._meta.fields if isinstance(field, kinds)}
 
 
 class Blind(ReadOnly):
@@ -261,8 +199,17 @@ class WorkItemAdmin(Blind):
 class LabelAdmin(Blind):
     batch_path = "work_item__batch"
     item_path = "item"
+    exclude = ("suggestion",)  # it says what a model answered
     list_display = ("id", "item", "annotator", "value", "version", "created_at")
     search_fields = ("=item__external_id", "=annotator__username")
+
+
+@admin.register(models.ShownSuggestion)
+class ShownSuggestionAdmin(Blind):
+    batch_path = "work_item__batch"
+    item_path = "work_item__item"
+    exclude = ("value", "source")  # what a model answered
+    list_display = ("id", "work_item_id", "user", "created_at")
 
 
 @admin.register(models.Settlement)
@@ -326,7 +273,13 @@ class DraftAdmin(Blind):
 class JobAdmin(ReadOnly):
     list_display = ("id", "kind", "project", "state", "stage", "done", "total", "attempts", "heartbeat_at")
     list_filter = ("state", "kind")
-    exclude = ("claim_token",)
+    exclude = ("claim_token", "params")
+    readonly_fields = ("asked",)
+
+    @admin.display(description="params")
+    def asked(self, job: models.Job) -> dict[str, Any]:
+        """Without the words of a file of answers, which are quoted while no run is open alone."""
+        return {name: value for name, value in job.params.items() if name != "words"}
 
 
 @admin.register(models.JobProblem)
@@ -389,3 +342,17 @@ class KeyedRequestAdmin(ReadOnly):
 
     list_display = ("id", "user", "address", "status", "created_at")
     exclude = ("body", "headers")
+
+
+@admin.register(models.UsedOnce)
+class UsedOnceAdmin(ReadOnly):
+    list_display = ("name", "until")
+
+
+for _model, _secrets in (
+    (models.SignOnSession, ("session_key",)),
+    (models.AuthenticatorApp, ("secret", "last_step")),
+    (models.Passkey, ("credential", "handle")),
+    (models.RecoveryCode, ("code_hash",)),
+):
+    admin.site.register(_model, type("", (ReadOnly,), {"list_display": ("id", "user"), "exclude": _secrets}))

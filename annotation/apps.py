@@ -20,12 +20,20 @@ class AnnotationConfig(AppConfig):
         from annotation.projects import removal as project_removal
 
         converters.register()
-        append_only.register(
-            *("annotation_label", "annotation_settlement", "annotation_auditevent"),
-            "annotation_replacedchoice",
+        append_only.register("annotation_replacedchoice", "annotation_shownsuggestion")
+        for table in ("annotation_label", "annotation_settlement"):
+            append_only.register_emptied(table, comment="''")
+        # A name in it may give way to a number (annotation.people.erase), and each time that is counted.
+        counted = "IS NOT NULL AND NEW.redactions = OLD.redactions + 1"
+        append_only.register_columns(
+            "annotation_auditevent",
+            fixed=("id", "project_id", "actor_id", "action", "created_at"),
+            once={"target": counted, "data": counted, "redactions": "+ 1 = NEW.redactions"},
+            message="annotation_auditevent is append-only: add a new row that names the one it replaces",
         )
         jobs.register("import", run_import, title=gettext_noop("The import"), finished=import_finished)
-        jobs.register(fetching.KIND, fetching.run_fetch, title=gettext_noop("Reading from a store"))
+        reads = gettext_noop("Reading from a store")
+        jobs.register(fetching.KIND, fetching.run_fetch, title=reads, copies_items=True)
         jobs.register("import_undo", undo_import, title=gettext_noop("Import taken back"))
         jobs.register(
             project_removal.KIND, project_removal.remove_project, title=gettext_noop("Removal of a project")

@@ -92,6 +92,10 @@ register_codes(
     {
         "permission_denied": ("Your role may not do this", "Ask an owner or a manager of the project."),
         "project_archived": ("The project is archived", "Take it out of the archive before you change it."),
+        "second_factor_first": (
+            "The account has to have a second step of its log-in",
+            "Set it up on the page of the account; tokens go on without.",
+        ),
         "session_needed": ("A token cannot do this", "Log in at the site and do it there."),
         "token_too_narrow": ("This token cannot do this", "Take a token without a role and a project."),
     },
@@ -128,6 +132,9 @@ register_codes(
         # Projects, people
         "archived_meanwhile": ("The project is archived", "Take it out of the archive first."),
         "project_deleted": ("The project is being deleted", "Stop: it is gone for good."),
+        "too_many_views": ("There are as many saved views as there may be", "Delete one first."),
+        "view_of_project": ("The view is the project's", "Ask a manager, or save one of your own."),
+        "view_name_taken": ("A saved view has this name already", "Take another name."),
         "job_unfinished": ("Work of the project is not finished", "Wait for its jobs, or cancel them."),
         "labels_in_use": ("Something is under way with the labels as they are", "Finish or cancel it first."),
         "wording_in_use": (
@@ -138,6 +145,8 @@ register_codes(
         "label_key_spent": ("The key was that of a label merged or split", "Give the new label another key."),
         "label_merged_into": ("Another label was merged into this one", "Keep the label; it can be renamed."),
         "only_owner": ("The person is the only owner", "Make somebody else an owner first."),
+        "only_administrator": ("The person is the only administrator", "Make another one first."),
+        "expert_of_open_run": ("A run under way needs this person", "Complete or cancel the run first."),
         "no_member": ("The person is no member any more", "Read the list of members again."),
         "too_many_members": ("The project has as many members as it may", "Remove one who has left."),
         "member_already": ("The person is a member already", "Go on: nothing is to be accepted."),

@@ -1,11 +1,12 @@
 """What is looked after every few seconds: by a worker whom beat asks, or by `manage.py serve`."""
 
-from annotation.common import attempts
+from annotation import retention
+from annotation.common import attempts, once
 from annotation.common.api import idempotency
 from annotation.jobs import jobs
 from annotation.mail import digest, sending as mail
 from annotation.outside.webhooks import sending
-from annotation.people import tokens
+from annotation.people import sessions, tokens
 from annotation.projects import guidelines, removal as project_removal
 
 
@@ -18,5 +19,8 @@ def run_maintenance() -> None:
     idempotency.forget_old()
     tokens.forget_ended()
     attempts.forget_old()
+    once.forget_old()
+    sessions.forget_old()
     project_removal.try_again()
     guidelines.render_outdated()
+    retention.forget_old()

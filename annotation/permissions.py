@@ -24,7 +24,9 @@ ROLES_BY_ACTION: dict[str, frozenset[str]] = {
     "members.view": frozenset({OWNER, MANAGER, REVIEWER, VIEWER}),
     "members.edit": frozenset({OWNER}),
     "items.view": frozenset({OWNER, MANAGER, REVIEWER, VIEWER}),
+    "views.edit": frozenset({OWNER, MANAGER, REVIEWER, VIEWER}),
     "items.import": LEADERS,
+    "items.erase": LEADERS,
     "sources.edit": LEADERS,
     "predictions.view": frozenset({OWNER, MANAGER, VIEWER}),
     "runs.view": frozenset({OWNER, MANAGER, REVIEWER, VIEWER}),
@@ -52,7 +54,7 @@ ROLES_BY_ACTION: dict[str, frozenset[str]] = {
 # (annotation.jobs.jobs).
 POSSIBLE_IN_THE_ARCHIVE = frozenset(
     {action for action in ROLES_BY_ACTION if action.endswith(".view")}
-    | {"members.edit", "project.archive", "project.duplicate", "project.delete"}
+    | {"items.erase", "members.edit", "project.archive", "project.duplicate", "project.delete"}
 )
 
 

@@ -6,7 +6,8 @@ until then, and where there is no routing, `NoRouting` answers.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from datetime import datetime
+from typing import Any, Protocol
 
 from django.db.models import Q
 
@@ -21,6 +22,24 @@ class WordingChange:
 
     sentences: Sequence[str]
     may_go_on: bool
+
+
+@dataclass(frozen=True)
+class LossOffer:
+    """A loss that suits a task type, in words, and what it lacks on this server; "" for nothing."""
+
+    name: str
+    title: str
+    summary: str
+    lacks: str
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What a model answered about an item, in the canonical form of labels, and its name."""
+
+    value: Any
+    source: str
 
 
 class RoutingPort(Protocol):
@@ -48,6 +67,9 @@ class RoutingPort(Protocol):
 
     def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
         """Ids of batches of which work may end or begin as work of this one, blind or with a roster, ends."""
+
+    def suggestion(self, *, work_item: WorkItem) -> Suggestion | None:
+        """What whoever labels this item may be shown of the models' answers, of a batch that suggests."""
 
     # --- What stands against something, in words; "" where nothing does ---
 
@@ -94,6 +116,18 @@ class RoutingPort(Protocol):
     def model_columns(self, *, project: Project) -> frozenset[str]:
         """Imported columns that hold model output: whoever labels must never see them, at no time."""
 
+    def models_in(
+        self, *, project: Project, columns: Sequence[str], rows: Sequence[Mapping[str, str]]
+    ) -> list[tuple[str, str]]:
+        """Pairs of columns (answers, how sure, or "") of a file that read like models of which sources can
+        be made; `rows` are its first ones.
+        """
+
+    def models_to_add(self, *, access: Access) -> tuple[Sequence[str], str] | None:
+        """The columns with answers of models that are no sources yet, and the address of the page that adds
+        them; None where there are none, or this person may not.
+        """
+
     # --- What pages show ---
 
     def job_page(self, *, job: Job, access: Access) -> tuple[str, str] | None:
@@ -102,11 +136,20 @@ class RoutingPort(Protocol):
     def project_contents(self, *, project: Project) -> list[tuple[str, int]]:
         """What else goes with a project that is deleted, as (words, how many)."""
 
-    def task_type_needs(self, *, task_type: str) -> tuple[bool, str] | None:
-        """What runs with this task type need on the server, as (whether it has that, words)."""
+    def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
+        """What may count as an error in projects with this task type; first what works at once."""
 
-    def next_step(self, *, access: Access) -> tuple[str, str] | None:
-        """What is to be done next in the project, as (words, address)."""
+    def check_loss(self, *, project: Project) -> None:
+        """Raise InputError, at "loss" or "loss_params", where the project's own loss cannot be one."""
+
+    def loss_lacks(self, *, project: Project) -> str:
+        """What this server lacks for runs with the project's own loss, in a sentence; "" for nothing."""
+
+    def next_step(self, *, access: Access) -> tuple[str, str, str] | None:
+        """What is to be done next in the project, as (words, what the link says that leads to it, address);
+        the address is that of the overview where there is nothing to press, and the link says "", and where
+        it is pressed there.
+        """
 
     def two_people(self, *, access: Access) -> tuple[Sequence[str], str, str] | None:
         """On which share of all items two people would differ, and not only of those with two answers, as
@@ -118,6 +161,22 @@ class RoutingPort(Protocol):
     def own_data(self, *, user: User) -> Iterator[tuple[str, Iterable[Mapping[str, object]]]]:
         """Kinds of data and their rows: what the person gave, and what says of their part in runs; nothing of
         models, and nothing that anybody else gave.
+        """
+
+    def erasure_objection(self, *, user: User) -> str:
+        """Why this person may not be erased now, in words; "" where nothing stands against it."""
+
+    def forget_person(self, *, user: User) -> None:
+        """Remove what somebody who is erased kept for themselves alone."""
+
+    def files_naming(self, *, user: User) -> int:
+        """How many deliveries were written that may have the person's name in their files."""
+
+    # --- What is kept for a while alone ---
+
+    def forget_raw_output(self, *, before: datetime, most: int) -> bool:
+        """Remove what models wrote word by word, where it is older and nothing under way needs it: of so many
+        answers at most. Returns whether there may be more.
         """
 
 
@@ -141,6 +200,9 @@ class NoRouting:
 
     def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
         return ()
+
+    def suggestion(self, *, work_item: WorkItem) -> Suggestion | None:
+        return None
 
     def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
         return
@@ -180,16 +242,30 @@ class NoRouting:
     def model_columns(self, *, project: Project) -> frozenset[str]:
         return frozenset()
 
+    def models_in(
+        self, *, project: Project, columns: Sequence[str], rows: Sequence[Mapping[str, str]]
+    ) -> list[tuple[str, str]]:
+        return []
+
+    def models_to_add(self, *, access: Access) -> tuple[Sequence[str], str] | None:
+        return None
+
     def job_page(self, *, job: Job, access: Access) -> tuple[str, str] | None:
         return None
 
     def project_contents(self, *, project: Project) -> list[tuple[str, int]]:
         return []
 
-    def task_type_needs(self, *, task_type: str) -> tuple[bool, str] | None:
-        return None
+    def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
+        return ()
 
-    def next_step(self, *, access: Access) -> tuple[str, str] | None:
+    def check_loss(self, *, project: Project) -> None:
+        return
+
+    def loss_lacks(self, *, project: Project) -> str:
+        return ""
+
+    def next_step(self, *, access: Access) -> tuple[str, str, str] | None:
         return None
 
     def two_people(self, *, access: Access) -> tuple[Sequence[str], str, str] | None:
@@ -197,6 +273,18 @@ class NoRouting:
 
     def own_data(self, *, user: User) -> Iterator[tuple[str, Iterable[Mapping[str, object]]]]:
         yield from ()
+
+    def erasure_objection(self, *, user: User) -> str:
+        return ""
+
+    def forget_person(self, *, user: User) -> None:
+        return None
+
+    def files_naming(self, *, user: User) -> int:
+        return 0
+
+    def forget_raw_output(self, *, before: datetime, most: int) -> bool:
+        return False
 
 
 _connected: RoutingPort = NoRouting()
@@ -209,9 +297,3 @@ def connect_routing(implementation: RoutingPort) -> None:
 
 def routing_port() -> RoutingPort:
     return _connected
-
-
-def task_type_lacks(task_type: str) -> str:
-    """What this server lacks for runs of projects with this task type, in a sentence; "" for nothing."""
-    there, words = routing_port().task_type_needs(task_type=task_type) or (True, "")
-    return "" if there else words

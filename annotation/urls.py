@@ -14,6 +14,7 @@ from annotation.people import (
     sign_on_views as sign_on,
     tokens_views as tokens,
 )
+from annotation.people.second_factor import account_views as second_factor, log_in_views as second_step
 from annotation.projects import connections_views as connections, go, jobs_views as jobs, views as projects
 from annotation.review import views as review
 
@@ -23,7 +24,9 @@ urlpatterns = [
     path("logout/", accounts.logout, name="logout"),
     path("sign-on/", sign_on.sign_on_start, name="sign_on"),
     path("sign-on/done/", sign_on.sign_on_done, name="sign_on_done"),
+    path("sign-on/log-out/", sign_on.sign_on_log_out, name="sign_on_log_out"),
     path("account/", accounts.account, name="account"),
+    path("account/erase/", accounts.account_erase, name="account_erase"),
     path("account/data/", accounts.account_data, name="account_data"),
     path("password/", accounts.password, name="password"),
     path("password/<str:uidb64>/<str:token>/", accounts.reset, name="password_reset"),
@@ -95,6 +98,8 @@ urlpatterns = [
     path("projects/<slug:slug>/jobs/<row:job_id>/retry/", jobs.job_retry, name="job_retry"),
     path("projects/<slug:slug>/jobs/<row:job_id>/try-now/", jobs.job_try_now, name="job_try_now"),
     path("projects/<slug:slug>/audit/", projects.audit, name="audit"),
+    *second_factor.urlpatterns,
+    *second_step.urlpatterns,
     *tokens.urlpatterns,
     *mail.urlpatterns,
     *webhooks.urlpatterns,

@@ -1,12 +1,15 @@
 """How fast a person can label, in a table: keys and milliseconds per label, layout shift, bytes.
 
-    .venv/bin/python benchmarks/labelling.py [--items 10000] [--labels 50] [--runs 3]
+    .venv/bin/python benchmarks/labelling.py [--items 10000] [--labels 50] [--runs 3] [--suggestions 1000]
     .venv/bin/python benchmarks/labelling.py --label-studio http://127.0.0.1:8080 --token TOKEN
 
 Starts `manage.py serve` on a state of its own (SQLite), fills a project, and drives a real Chromium through
 the page on which people label: one key for each label. "key to next" is the time from the press of the key
 that gives the label to the frame in which the next item's text stands on the screen, as the page itself
 measures it. "per label" is the whole round when the next key comes as soon as the page takes it.
+
+With --suggestions there is a second project, of so many items, with a run that shows people what a model
+answered about what it routed to them: the one key is then that which accepts the suggestion.
 
 With --label-studio the same script drives the labelling page of that server through the same texts and
 labels (it makes a project of its own there, over the REST API, with --token): the hotkey of the label, then
@@ -18,6 +21,7 @@ import json
 import os
 import secrets
 import statistics
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -149,10 +153,30 @@ def fill(items: int) -> str:
     return project.slug
 
 
-def in_hypac(context: BrowserContext, address: str, slug: str, labels: int) -> Round:
+def fill_with_suggestions(items: int, labels: int) -> str:
+    """Of a project with at least `labels` items that were routed to people and come with a suggestion."""
+    from testbed.factories import add_member, make_user
+    from testbed.worlds import make_world
+
+    world = make_world(items, change=lambda number, row: row.update(text=text(number)))
+    run = world.routed(m=items // 5, suggestions=True)
+    if run.routed_batch is None or run.routed_batch.work_items.count() < labels:
+        sys.exit(f"Fewer than {labels} of {items} items were routed to people: give --suggestions more.")
+    add_member(world.project, "annotator", make_user("bench2", password=PASSWORD))
+    return world.project.slug
+
+
+def in_hypac(
+    context: BrowserContext,
+    address: str,
+    slug: str,
+    labels: int,
+    keys: Callable[[int], list[str]],
+    user: str = "bench",
+) -> Round:
     page = context.new_page()
     page.goto(f"{address}/projects/{slug}/annotate/")
-    page.get_by_label("Username").fill("bench")
+    page.get_by_label("Username").fill(user)
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
     ready_in_hypac(page)
@@ -160,7 +184,7 @@ def in_hypac(context: BrowserContext, address: str, slug: str, labels: int) -> R
         page.goto(f"{address}/projects/{slug}/annotate/")
         ready_in_hypac(page)
         page.wait_for_timeout(300)
-        return label_all(page, labels, lambda n: [key(n)], ready_in_hypac, first.count())
+        return label_all(page, labels, keys, ready_in_hypac, first.count())
 
 
 def ready_in_hypac(page: Page) -> None:
@@ -264,6 +288,7 @@ def main() -> None:
         items=(10_000, "in the project"),
         labels=(50, "labels in a run"),
         runs=(3, "of which the medians are shown"),
+        suggestions=(0, "items of a project with suggestions, too"),
         chromium=("/usr/bin/chromium", "the browser"),
         label_studio=("", "address of a running Label Studio to compare with"),
         token=("", "API token of its user (legacy token)"),
@@ -275,8 +300,15 @@ def main() -> None:
     for browser in chromium(options.chromium):
         with hypac(options.items) as (address, slug):
             rows["HyPAC"] = [
-                in_hypac(browser.new_context(), address, slug, options.labels) for _ in range(options.runs)
+                in_hypac(browser.new_context(), address, slug, options.labels, lambda n: [key(n)])
+                for _ in range(options.runs)
             ]
+            if options.suggestions:
+                slug = fill_with_suggestions(options.suggestions, options.labels * options.runs)
+                rows["HyPAC, a suggestion accepted"] = [
+                    in_hypac(browser.new_context(), address, slug, options.labels, lambda _: ["a"], "bench2")
+                    for _ in range(options.runs)
+                ]
         if options.label_studio:
             project = fill_label_studio(options.label_studio, options.token, options.items)
             rows["Label Studio"] = [

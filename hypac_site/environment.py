@@ -16,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
+LONGEST_DAYS = 36_500
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,5})?")
 # Those of memberships, which settings cannot import.
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
@@ -51,6 +52,18 @@ def integer(name: str, default: int) -> int:
         return int(value)
     except ValueError:
         raise ImproperlyConfigured(f"{name}={value!r} is not a whole number.") from None
+
+
+def days(name: str) -> int | None:
+    """How many days something is kept; None, where it is not set, for ever."""
+    if not text(name).strip():
+        return None
+    found = integer(name, 0)
+    if not 1 <= found <= LONGEST_DAYS:
+        raise ImproperlyConfigured(
+            f"{name}={found} is no number of days from 1 to {LONGEST_DAYS:,}. Leave it out to keep for ever."
+        )
+    return found
 
 
 def names(name: str, default: str = "") -> list[str]:
@@ -343,6 +356,7 @@ def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
         "HYPAC_PROJECT_MAKERS",
         "HYPAC_OIDC_ISSUER",
         "HYPAC_LOCAL_LOGIN",
+        "HYPAC_REQUIRE_SECOND_FACTOR",
     ):
         os.environ.pop(variable, None)
 

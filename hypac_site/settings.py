@@ -67,6 +67,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "annotation.people.second_factor.required.SecondFactorMiddleware",
     "annotation.people.attempt_limits.AttemptsMiddleware",
     "axes.middleware.AxesMiddleware",
     "hypac_site.middleware.StatementLimitMiddleware",
@@ -82,10 +83,12 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
+            "builtins": ["annotation.templatetags.icons"],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "annotation.context_processors.text_size",
                 "annotation.context_processors.waiting_work",
                 "hypac_site.help.views.help_of_page",
             ],
@@ -199,6 +202,11 @@ elif CELERY_BROKER_URL.startswith(("redis", "sentinel")):
 # at most so many times.
 HYPAC_JOB_STALE_SECONDS = environment.integer("HYPAC_JOB_STALE_SECONDS", 60)
 HYPAC_JOB_MAX_ATTEMPTS = environment.integer("HYPAC_JOB_MAX_ATTEMPTS", 5)
+# For how many days it is kept what models wrote word by word, what people wrote and did not send in time, and
+# what was done; None: for ever (annotation/retention.py).
+HYPAC_RETAIN_RAW_OUTPUT_DAYS = environment.days("HYPAC_RETAIN_RAW_OUTPUT_DAYS")
+HYPAC_RETAIN_DRAFTS_DAYS = environment.days("HYPAC_RETAIN_DRAFTS_DAYS")
+HYPAC_RETAIN_AUDIT_DAYS = environment.days("HYPAC_RETAIN_AUDIT_DAYS")
 # Of each process of a worker; 0: no limit.
 HYPAC_WORKER_MEMORY_MB = environment.integer("HYPAC_WORKER_MEMORY_MB", worker_memory.default_megabytes())
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = worker_memory.most_resident(HYPAC_WORKER_MEMORY_MB)
@@ -262,6 +270,11 @@ HYPAC_OIDC_TOKEN_DAYS = environment.integer("HYPAC_OIDC_TOKEN_DAYS", 7)
 HYPAC_LOCAL_LOGIN = environment.one_of("HYPAC_LOCAL_LOGIN", ("everybody", "staff", "nobody"))
 if HYPAC_LOCAL_LOGIN != "everybody" and not HYPAC_OIDC_ISSUER:
     raise ImproperlyConfigured(f"HYPAC_LOCAL_LOGIN={HYPAC_LOCAL_LOGIN}: set HYPAC_OIDC_ISSUER, too.")
+# Of whom a second step of the log-in is required, besides the password: "none", "administrators" (and staff),
+# "managers" (owners and those, too), or "everyone" who has a password here.
+HYPAC_REQUIRE_SECOND_FACTOR = environment.one_of(
+    "HYPAC_REQUIRE_SECOND_FACTOR", ("none", "administrators", "managers", "everyone")
+)
 PASSWORD_HASHERS = ["annotation.people.hashing.OneAtATimeHasher", *global_settings.PASSWORD_HASHERS[1:]]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -436,7 +449,7 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": environment.text("HYPAC_LOG_LEVEL", "INFO")},
     "loggers": {
-        **{name: {"level": "WARNING"} for name in ("axes", "httpx", "httpcore")},
+        **{name: {"level": "WARNING"} for name in ("axes", "fido2", "httpx", "httpcore")},
         # Says that a process of a worker was killed. Celery gives it a handler of its own where it has none.
         "multiprocessing": {"handlers": ["console"], "propagate": False},
     },

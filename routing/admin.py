@@ -12,7 +12,7 @@ from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Cast
 from django.http import HttpRequest
 
-from annotation.admin import ReadOnly, ReadOnlyInline
+from annotation.common.read_only_admin import ReadOnly, ReadOnlyInline
 from routing import models
 from routing.common.states import OPEN
 

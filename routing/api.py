@@ -7,7 +7,7 @@ from routing.by_people import api as by_people
 from routing.delivery import api as deliveries
 from routing.elsewhere import api as elsewhere
 from routing.held_out import api as held_out
-from routing.items import api as items
+from routing.items import api as items, saved_views_api as saved_views
 from routing.label_set import api as label_set
 from routing.overview import api as overview
 from routing.progress import api as progress
@@ -24,6 +24,7 @@ from routing.sources import (
     predictions_api as predictions,
     prompts_api as prompts,
 )
+from routing.workshop import api as workshop
 
 urlpatterns = [
     *overview.urlpatterns,
@@ -39,8 +40,10 @@ urlpatterns = [
     *deliveries.urlpatterns,
     *predictions.urlpatterns,
     *items.urlpatterns,
+    *saved_views.urlpatterns,
     *label_set.urlpatterns,
     *elsewhere.urlpatterns,
     *held_out.urlpatterns,
     *rounds.urlpatterns,
+    *workshop.urlpatterns,
 ]

@@ -1,3 +1,5 @@
+import json
+
 from django.apps import AppConfig
 
 
@@ -15,8 +17,6 @@ class RoutingConfig(AppConfig):
         from routing.sources.backends import backend_classes
 
         append_only.register(
-            "routing_prediction",
-            "routing_itemscore",
             "routing_pilotitem",
             "routing_draw",
             "routing_drawitem",
@@ -36,8 +36,11 @@ class RoutingConfig(AppConfig):
             "routing_finalsample",
             "routing_finalcertificate",
             "routing_rounditem",
-            "routing_roundnote",
         )
+        erased = {"reason": f"'{models.ERASED_REASON}'", "reason_quotes": "''"}
+        append_only.register_emptied("routing_prediction", raw=f"'{json.dumps(models.REMOVED)}'", **erased)
+        append_only.register_emptied("routing_itemscore", **erased)
+        append_only.register_emptied("routing_roundnote", text="''")
         append_only.register_columns(
             "routing_guidelineround",
             fixed=models.GuidelineRound.FIXED_COLUMNS,
@@ -74,6 +77,12 @@ class RoutingConfig(AppConfig):
             fixed=models.Measurement.FIXED_COLUMNS,
             once={"pool_hash": "= ''", "finished_at": "IS NULL"},
             message="a measurement cannot be changed: measure again",
+        )
+        append_only.register_columns(
+            "routing_promptcandidate",
+            fixed=models.PromptCandidate.FIXED_COLUMNS,
+            once={},
+            message="a candidate prompt cannot be changed: write another one",
         )
         append_only.register_columns(
             "routing_intake",

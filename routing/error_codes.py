@@ -3,6 +3,15 @@
 from annotation.error_codes import register_codes
 
 register_codes(
+    400,
+    {
+        "suggestions_refused": (
+            "With this plan people have to label without a suggestion",
+            "Leave suggestions out, or change the plan as detail says.",
+        ),
+    },
+)
+register_codes(
     403, {"still_blind": ("What models answered is not shown yet", "Ask again once the run is analysed.")}
 )
 register_codes(
@@ -34,6 +43,9 @@ register_codes(
         "no_usable_answer": ("No answer of the trial could be used", "Look at the answers, mend the source."),
         "all_items_blind": ("All items belong to a run not analysed yet", "Wait, or import further items."),
         "no_items": ("There is no item", "Import data first."),
+        "too_many_candidates": ("The source has as many candidates as it may", "Put one in force."),
+        "no_development_items": ("No development item has a label", "Label some first."),
+        "no_items_of_rounds": ("No item of a closed round has a label", "Draw development items."),
         # Plan, start, budget
         "too_many_runs": ("The project has as many runs as it may", "Go on in a copy of the project."),
         "started_just_now": ("The run was started just now", "Go on with it: do not start it again."),
@@ -60,11 +72,19 @@ register_codes(
             "People differ about calibration items",
             "Have a reviewer decide about each.",
         ),
+        "suggestions_beside": (
+            "People would be shown a model's answer about items that they have to label blind",
+            "Finish or cancel the run that detail names.",
+        ),
         "not_analysed_yet": ("The run is not analysed", "Analyse it first."),
         "routed_already": ("The run has been routed", "Go on: nothing is to be done."),
         "being_routed": ("The run is being routed", "Wait until its job has ended."),
         "no_routed_items": ("The run has no routed items that people label now", "Read its state."),
-        "labelled_here_alone": ("The items are labelled blind or by a roster", "Have them labelled here."),
+        "no_calibration_items": ("The calibration set is not being labelled now", "Read its state."),
+        "labelled_here_alone": (
+            "Only this server can see to it that the plan holds",
+            "Have them labelled here.",
+        ),
         "order_by_chance": ("The order of this run stays by chance", "Leave it as it is."),
         "covers_own_items": ("The run covers no later items", "Start one whose target is population."),
         "cannot_take_in_now": ("The run takes in nothing in its state", "Read its state."),
@@ -94,6 +114,7 @@ register_codes(
         "too_many_rounds": ("The project has as many rounds as it may", "Go on in a copy of the project."),
         "other_round_open": ("A guideline round is open", "Close it before you start another one."),
         "round_open": ("The guideline round is open", "Close it: then its answers are seen."),
+        "item_in_use": ("Something under way rests on the item", "Wait until it has ended, or cancel it."),
         "held_out_by_chance": ("The item was drawn at random to be held out", "Leave it held out."),
         "held_out_since_a_draw": ("Something was drawn without the item", "Leave it held out."),
         "held_out_known": ("Somebody has been given the held-out item", "Leave it held out."),

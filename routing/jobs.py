@@ -31,25 +31,28 @@ from routing.sample.make import KIND as SAMPLE, fill_sample
 from routing.sources.backends import backends_that
 from routing.sources.sent_answers import KIND as PREDICTIONS, take_answers
 from routing.sources.trials import KIND as TRY, try_source
+from routing.workshop.candidates import KIND as CANDIDATE, ask_candidate
 
 GPU = "gpu"
 
 
 def queue_of_run(job: Job) -> str:
     """The queue of a job about a run: "gpu" where one of the run's sources needs it."""
-    sources = RunSource.objects.filter(run=job.params["run"])
+    sources = RunSource.objects.filter(run=job.params["run"], run__project=job.project_id)
     return _queue_of(sources.values_list("source__backend", flat=True))
 
 
 def queue_of_measurement(job: Job) -> str:
     """The same of a job that measures."""
-    sources = MeasuredSource.objects.filter(measurement=job.params["measurement"])
+    measured = MeasuredSource.objects.filter(measurement__project=job.project_id)
+    sources = measured.filter(measurement=job.params["measurement"])
     return _queue_of(sources.values_list("source__backend", flat=True))
 
 
 def queue_of_try(job: Job) -> str:
-    """The same of a job that tries one source."""
-    return _queue_of(Source.objects.filter(pk=job.params["source"]).values_list("backend", flat=True))
+    """The same of a job that asks one source."""
+    sources = Source.objects.filter(pk=job.params["source"], project=job.project_id)
+    return _queue_of(sources.values_list("backend", flat=True))
 
 
 def _queue_of(backends: Iterable[str]) -> str:
@@ -72,11 +75,24 @@ def register() -> None:
     jobs.register(ANALYSE_FINAL, analyse_sample, title=gettext_noop("Analysing the final audit"))
     jobs.register(GIVE, give_to_people, title=gettext_noop("Giving items to people"))
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))
-    jobs.register("deliver_run", deliver_run, title=gettext_noop("The delivery"))
+    jobs.register("deliver_run", deliver_run, title=gettext_noop("The delivery"), copies_items=True)
     jobs.register(EXPORT, run_export, title=gettext_noop("Sending a delivery to a store"))
-    jobs.register(PREDICTIONS, take_answers, title=gettext_noop("Taking in predictions"))
+    jobs.register(PREDICTIONS, take_answers, title=gettext_noop("Taking in predictions"), copies_items=True)
     jobs.register(
-        TRY, try_source, title=gettext_noop("Trying a model"), queue=queue_of_try, stops_itself=True
+        TRY,
+        try_source,
+        title=gettext_noop("Trying a model"),
+        queue=queue_of_try,
+        stops_itself=True,
+        copies_items=True,
+    )
+    jobs.register(
+        CANDIDATE,
+        ask_candidate,
+        title=gettext_noop("Running a candidate prompt"),
+        queue=queue_of_try,
+        can_pause=True,
+        copies_items=True,
     )
     jobs.register(CHANGE, run_change, title=gettext_noop("A change to items"))
     jobs.register(UNDO, run_undo, title=gettext_noop("Taking back a change to items"))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from django.db.models import F, Q
+from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_noop
 
@@ -20,35 +20,37 @@ from annotation.models import (
     WorkItem,
 )
 from annotation.permissions import ROLES_BY_ACTION, Access
-from annotation.ports import WordingChange
+from annotation.ports import LossOffer, Suggestion, WordingChange
 from routing.common.states import CANCELLABLE, UNDER_WAY, State
 from routing.items.changes import CHANGE_KIND as CHANGE
 from routing.models import (
     Certificate,
     Delivery,
-    MendVersion,
-    ModelPrice,
     Prediction,
-    PromptVersion,
     RosterEntry,
-    RoundNote,
     Run,
-    Source,
 )
 from routing.overview.facts import read_facts
 from routing.overview.next_step import next_step_of
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
+from routing.runs.kept_of_people import erasure_objection, files_naming, forget_person, own_data
 from routing.runs.later.audit import look_for_drift
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_again import begin_again, wording_change
-from routing.runs.plan_options import needs_of
+from routing.runs.plan_options import check_loss, loss_lacks, losses_offered
+from routing.runs.raw_output import forget_raw_output
 from routing.runs.roster import decider_of
 from routing.runs.stored_label import look_after_end, look_after_label, price_of_label
+from routing.runs.suggestions import suggestion_of
 from routing.runs.two_people import newest_run, sentences_of
+from routing.sources.copies import copy_sources
 from routing.sources.hidden_columns import columns_hidden_now, hidden_columns
 from routing.sources.prompt_versions import source_asked_otherwise
+from routing.sources.sent_answers import KIND as SEND
+from routing.sources.sent_words import page_of_sent_answers
+from routing.sources.suggested import found_models, models_in
 from routing.visibility import hidden_batches, in_open_calibration
 
 # Each of these permissions opens a page of the administration that shows model output of single items.
@@ -153,6 +155,9 @@ class Routing:
         run = run_of_batch(batch)
         return None if run is None else decider_of(run, item_id)
 
+    def suggestion(self, *, work_item: WorkItem) -> Suggestion | None:
+        return suggestion_of(work_item)
+
     def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
         by_expert = Q(reference=Run.Reference.EXPERT)
         routed = Q(routed_batch=batch.pk) | Q(expert_routed_batch=batch.pk)
@@ -164,7 +169,7 @@ class Routing:
         return [pk for pk in together if pk is not None]
 
     def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
-        _copy_sources(project, copy, actor)
+        copy_sources(project, copy, actor)
 
     def blind_objection(self, *, project: Project, user: User) -> str:
         """Once a run is analysed, whoever may look at predictions may have seen those of the items that are
@@ -255,8 +260,21 @@ class Routing:
     def model_columns(self, *, project: Project) -> frozenset[str]:
         return hidden_columns(project)
 
+    def models_in(
+        self, *, project: Project, columns: Sequence[str], rows: Sequence[Mapping[str, str]]
+    ) -> list[tuple[str, str]]:
+        return [(one.label_column, one.sure_column) for one in models_in(project, columns, rows)]
+
+    def models_to_add(self, *, access: Access) -> tuple[Sequence[str], str] | None:
+        if not access.allows("sources.edit"):
+            return None
+        found = [one.label_column for one in found_models(access.project).suggestions]
+        return (found, reverse("sources", args=[access.project.slug])) if found else None
+
     def job_page(self, *, job: Job, access: Access) -> tuple[str, str] | None:
-        """The run that a job works for, or what a change to many items did."""
+        """The run that a job works for, what a change to many items did, or where answers are sent in."""
+        if job.kind == SEND and access.allows("sources.edit"):
+            return page_of_sent_answers(job)
         if job.kind == CHANGE and access.allows("review"):
             return _("What was changed"), reverse("items_changed", args=[access.project.slug, job.pk])
         if job.kind == MEASURE and access.allows("runs.edit"):
@@ -278,12 +296,20 @@ class Routing:
             (_("Deliveries"), Delivery.objects.filter(run__project=project).count()),
         ]
 
-    def task_type_needs(self, *, task_type: str) -> tuple[bool, str] | None:
-        return needs_of(task_type)
+    def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
+        return losses_offered(task_type)
 
-    def next_step(self, *, access: Access) -> tuple[str, str] | None:
+    def check_loss(self, *, project: Project) -> None:
+        check_loss(project)
+
+    def loss_lacks(self, *, project: Project) -> str:
+        return loss_lacks(project)
+
+    def next_step(self, *, access: Access) -> tuple[str, str, str] | None:
         step = next_step_of(read_facts(access))
-        return step.text, reverse("overview", args=[access.project.slug])
+        if step.url_name and step.method == "get":
+            return step.text, step.button, step.address
+        return step.text, step.pressed_elsewhere, reverse("overview", args=[access.project.slug])
 
     def two_people(self, *, access: Access) -> tuple[Sequence[str], str, str] | None:
         run = newest_run(access.project)
@@ -294,13 +320,19 @@ class Routing:
         return sentences_of(run, run.certificate.figures), title, address
 
     def own_data(self, *, user: User) -> Iterator[tuple[str, Iterable[Mapping[str, object]]]]:
-        rosters = RosterEntry.objects.filter(user=user).order_by("pk")
-        of_run = {"of_project": F("run__project__slug"), "of_run": F("run__number")}
-        yield "rosters", rosters.values("role", "name", "share", "left_at", **of_run).iterator()
-        notes = RoundNote.objects.filter(author=user).order_by("pk")
-        of_round = {"of_project": F("round__project__slug"), "of_round": F("round__number")}
-        named = {**of_round, "external_id": F("item__external_id")}
-        yield "round_notes", notes.values("text", "value", "created_at", **named).iterator()
+        return own_data(user)
+
+    def erasure_objection(self, *, user: User) -> str:
+        return erasure_objection(user)
+
+    def forget_person(self, *, user: User) -> None:
+        forget_person(user)
+
+    def files_naming(self, *, user: User) -> int:
+        return files_naming(user)
+
+    def forget_raw_output(self, *, before: datetime, most: int) -> bool:
+        return forget_raw_output(before=before, most=most)
 
 
 def _on_the_roster(project: Project, user: User) -> str:
@@ -341,45 +373,3 @@ def _had_role(project: Project, user: User, roles: Collection[str], *, since: da
     # By id, as names can change; events from before ids were written down name the person alone.
     theirs = Q(data__user=user.pk) | Q(data__user__isnull=True, target=f"user:{user.username}"[:120])
     return AuditEvent.objects.filter(lost, theirs, project=project, created_at__gte=since).exists()
-
-
-def _copy_sources(project: Project, copy: Project, actor: User) -> None:
-    """Price list, sources and the prompt in force of each. Keys stay behind: whoever duplicates a project
-    need not be who may spend on them.
-    """
-    prices = {}
-    for price in project.model_prices.all():
-        prices[price.pk] = ModelPrice.objects.create(
-            project=copy, name=price.name, cost_function=price.cost_function, prices=price.prices
-        )
-    for source in project.sources.order_by("position"):
-        twin = Source.objects.create(
-            project=copy,
-            position=source.position,
-            name=source.name,
-            backend=source.backend,
-            params=source.params,
-            cost_per_label=source.cost_per_label,
-            cost_function=source.cost_function,
-            prices=source.prices,
-            price=prices[source.price_id] if source.price_id else None,
-            served=source.served,
-        )
-        if mends := source.mend_versions.order_by("-number").first():
-            MendVersion.objects.create(
-                source=twin,
-                number=1,
-                blanks=mends.blanks,
-                capitals=mends.capitals,
-                labels=mends.labels,
-                created_by=actor,
-            )
-        if prompt := source.prompt_versions.order_by("-number").first():
-            PromptVersion.objects.create(
-                source=twin,
-                number=1,
-                system=prompt.system,
-                template=prompt.template,
-                examples=prompt.examples,
-                created_by=actor,
-            )

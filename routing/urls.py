@@ -17,7 +17,8 @@ from routing.runs import (
     views as runs,
 )
 from routing.sample import views as samples
-from routing.sources import health_views as health, prompts_views as prompts, views as sources
+from routing.sources import health_views as health, prompts_views as prompts, sent_views, views as sources
+from routing.workshop import views as workshop
 
 urlpatterns = [
     path("glossary/", runs.glossary, name="glossary"),
@@ -25,6 +26,8 @@ urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/progress/", progress.progress, name="progress"),
     path("projects/<slug:slug>/items/", items.items, name="items"),
+    path("projects/<slug:slug>/items/views/", items.items_views, name="items_views"),
+    path("projects/<slug:slug>/items/views/<row:view_id>/", items.items_view, name="items_view"),
     path("projects/<slug:slug>/items/change/", items.items_change, name="items_change"),
     path("projects/<slug:slug>/items/changes/<row:job_id>/", items.items_changed, name="items_changed"),
     path(
@@ -33,6 +36,8 @@ urlpatterns = [
         name="items_change_undo",
     ),
     path("projects/<slug:slug>/items/<row:item_id>/", items.item, name="item"),
+    path("projects/<slug:slug>/items/<row:item_id>/erase/", items.item_erase, name="item_erase"),
+    path("projects/<slug:slug>/items/<row:item_id>/correct/", items.item_correct, name="item_correct"),
     path("projects/<slug:slug>/items/<row:item_id>/comment/", items.item_comment, name="item_comment"),
     path(
         "projects/<slug:slug>/items/<row:item_id>/flags/<row:comment_id>/resolve/",
@@ -67,7 +72,7 @@ urlpatterns = [
     path("projects/<slug:slug>/sources/<row:source_id>/prompt/", prompts.source_prompt, name="source_prompt"),
     path(
         "projects/<slug:slug>/sources/<row:source_id>/predictions/",
-        sources.source_predictions,
+        sent_views.source_predictions,
         name="source_predictions",
     ),
     path("projects/<slug:slug>/sources/<row:source_id>/try/", prompts.source_try, name="source_try"),
@@ -75,6 +80,32 @@ urlpatterns = [
         "projects/<slug:slug>/sources/<row:source_id>/try/price/",
         prompts.source_try_price,
         name="source_try_price",
+    ),
+    path("projects/<slug:slug>/sources/<row:source_id>/prompts/", workshop.candidates, name="candidates"),
+    path(
+        "projects/<slug:slug>/sources/<row:source_id>/prompts/rounds/",
+        workshop.candidates_rounds,
+        name="candidates_rounds",
+    ),
+    path(
+        "projects/<slug:slug>/sources/<row:source_id>/prompts/label/",
+        workshop.candidates_label,
+        name="candidates_label",
+    ),
+    path(
+        "projects/<slug:slug>/sources/<row:source_id>/prompts/new/",
+        workshop.candidate_new,
+        name="candidate_new",
+    ),
+    path(
+        "projects/<slug:slug>/sources/<row:source_id>/prompts/<row:number>/",
+        workshop.candidate,
+        name="candidate",
+    ),
+    path(
+        "projects/<slug:slug>/sources/<row:source_id>/prompts/<row:number>/use/",
+        workshop.candidate_use,
+        name="candidate_use",
     ),
     path("projects/<slug:slug>/prices/", sources.prices, name="prices"),
     path("projects/<slug:slug>/prices/<row:price_id>/", sources.price_edit, name="price_edit"),

@@ -53,6 +53,12 @@ class ViewPermission:
         """Whether answers of the run's models are delivered as labels."""
         return self.run is not None and self.run.state in ROUTED
 
+    @property
+    def withholds(self) -> bool:
+        """Whether there is anything that is not shown: answers of models, or what is labelled blind."""
+        open_ = bool(self.hidden or self.open_calibration)
+        return not self.output and (open_ or self.project.sources.exists())
+
     def labels(self) -> QuerySet[Label]:
         """Labels that count now: the newest version of each."""
         # Not by superseded_by__isnull: PostgreSQL takes the join that it makes for one that leaves one row.

@@ -343,6 +343,7 @@
     more();
   });
 
+  labelling.suggestion({ area, ready, tooEarly, answerWith: desk.answerWith });
   labelling.keys({
     singleKeys: word.singleKeys === "yes",
     does: { ready, tooEarly, undo, leave, zoom, finder, guidelines: labelling.guidelines() },

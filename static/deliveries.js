@@ -24,11 +24,11 @@
     const said = document.getElementById("copied");
     said.textContent = "";
     said.textContent = said.dataset.words;
-    const before = button.dataset.words || button.textContent;
+    const before = button.dataset.words || button.lastChild.textContent;
     button.dataset.words = before;
-    button.textContent = said.dataset.words;
+    button.lastChild.textContent = said.dataset.words;
     window.setTimeout(() => {
-      button.textContent = before;
+      button.lastChild.textContent = before;
     }, 2000);
   });
 })();

@@ -107,6 +107,18 @@
     if (row) linkOf(row).focus();
   }
 
+  // Enter on a row that is open already goes on to its label, Escape leads back to the row.
+  const correction = () => beside.querySelector("[data-correct] :is(select, textarea, input:not([type=hidden]))");
+  const rowShown = () => rows().find((one) => linkOf(one).pathname === shown);
+
+  document.body.addEventListener("item-corrected", async () => {
+    const ticked = boxes().filter((box) => box.checked).map((box) => box.value);
+    await window.htmx.ajax("GET", location.href, { source: found(), target: "#found", select: "#found", swap: "outerHTML" });
+    for (const box of boxes()) box.checked = ticked.includes(box.value);
+    tell();
+    if (rowShown()) linkOf(rowShown()).focus();
+  });
+
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-close]")) return close();
     const box = event.target.closest('.items-table input[name="item"]');
@@ -126,6 +138,8 @@
     if (!row || !room.matches || !plain || event.target.closest("label")) return;
     if (!event.target.closest("a") && !window.getSelection().isCollapsed) return;
     event.preventDefault();
+    const again = event.detail === 0 && shown === linkOf(row).pathname && correction();
+    if (again) return again.focus();
     linkOf(row).focus();
     show(row);
   });
@@ -135,6 +149,9 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const at = document.activeElement.closest(".items-table tbody tr");
+    if (event.key === "Escape" && document.activeElement.closest("[data-correct]") && rowShown()) {
+      return linkOf(rowShown()).focus();
+    }
     if (event.key === "Escape" && shown !== null && !document.querySelector("dialog[open]")) return close();
     if (!at) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -16,7 +16,7 @@
         return; // it stays selected, to be copied by hand
       }
       status.textContent = button.dataset.done;
-      button.textContent = button.dataset.done;
+      button.lastChild.textContent = button.dataset.done;
     });
   }
 })();

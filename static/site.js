@@ -130,19 +130,17 @@
     nav.scrollLeft += here.getBoundingClientRect().left - (nav.clientWidth - here.offsetWidth) / 2;
   }
 
-  // A form that came back with an error: to the first field that is wrong, else to what is said above.
-  function toFirstError(root) {
-    const form = [...root.querySelectorAll("main form")].find((one) => one.querySelector(".field.invalid, .note.error[tabindex]"));
-    const field = form?.querySelector(".field.invalid :is(input:not([type=hidden]), select, textarea):not([disabled])");
-    const place = field ?? form?.querySelector(".note.error[tabindex]");
-    if (!place) return;
-    place.focus({ preventScroll: true });
-    (place.closest(".field") ?? place).scrollIntoView({ block: "center" });
+  // A form that came back with an error: to what is said above it, from where links lead to the fields.
+  function toErrors(root) {
+    const summary = root.querySelector("main .form-summary");
+    if (!summary) return;
+    summary.focus({ preventScroll: true });
+    summary.scrollIntoView({ block: "center" });
   }
-  toFirstError(document);
+  toErrors(document);
   document.addEventListener("htmx:afterSettle", (event) => {
     // Not of what is asked while somebody types.
-    if (event.detail.requestConfig?.triggeringEvent?.type === "submit") toFirstError(document);
+    if (event.detail.requestConfig?.triggeringEvent?.type === "submit") toErrors(document);
   });
 
   function freshen(root) {

@@ -64,6 +64,7 @@ WITHOUT_MEANING = {
     "labels.jsonl: settled_by": "how several people were made one",
     "labels.jsonl: run": "of a person's label",
     "labels.jsonl: expert_saw": "a reason in place of another, or a column that deliveries once lacked",
+    "labels.jsonl: suggestion": "of a person's label that the draw does not have: what was shown with it",
     "labels.jsonl: source": "of an item without a label of the draw: a later model that gave the same answer",
     "labels.jsonl: external_id": "of an item that the certificate does not cover",
     "labels.jsonl: uncertainty": "of an item that was not drawn, where it goes past no threshold",

@@ -38,6 +38,8 @@ KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_
 Made = TypeVar("Made")
 COSTLY = re.compile(r"^pytestmark = .*?pytest\.mark\.costly", re.MULTILINE)
 COSTLY_SECONDS = 3.0  # of a machine with nothing else to do
+# Markers that stand in the module of a test, wherever one has them.
+MARKED_IN_MODULES = {"database", "llm", "label_studio", "slow"}
 MARKED_BY_FIXTURE = {
     "browser": {"chromium"},
     "postgres": {"postgres_server", "postgres_url", "migrated_url", "postgres_site"},
@@ -180,8 +182,13 @@ def bare_port(monkeypatch: pytest.MonkeyPatch) -> "NoRouting":
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What `-m "not costly ..."` leaves out need not be imported first: that is a good part of the time."""
-    if collection_path.suffix == ".py" and _is_quick(config) and COSTLY.search(collection_path.read_text()):
+    """What -m leaves out need not be imported first: that is a good part of the time."""
+    if collection_path.suffix != ".py":
+        return None
+    if _is_quick(config):
+        return True if COSTLY.search(collection_path.read_text()) else None
+    wanted = config.option.markexpr.partition(" ")[0]
+    if wanted in MARKED_IN_MODULES and f"pytest.mark.{wanted}" not in collection_path.read_text():
         return True
     return None
 

@@ -16,7 +16,7 @@ from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run
 from routing.runs.certify import analyse
 from routing.runs.route import route
-from routing.sources.suggested import add_suggested, suggested_sources
+from routing.sources.suggested import add_suggested, found_models
 from testbed.factories import add_member, make_user
 from testbed.worlds import World, files_of
 
@@ -93,7 +93,7 @@ def brought(export: list[dict[str, Any]], *, config: str = CONFIG, people: int =
 
 def labelled(project: Project, truth: dict[str, str]) -> Run:
     """A run with the model whose answers came along; people give their labels through the queue."""
-    (suggestion,) = suggested_sources(project)
+    (suggestion,) = found_models(project).sound
     prices: dict[str, Decimal | None] = {suggestion.label_column: Decimal("0.001")}
     add_suggested(project=project, user=project.created_by, prices=prices)
     annotators = [add_member(project), add_member(project)]

@@ -1,20 +1,28 @@
 """A real OpenID Connect provider for tests: who logs in there is whom the test names."""
 
+import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
+import flask
 import httpx
 from django.http import HttpResponse
 from django.test import Client
+from joserfc import jwt
+from joserfc.jwk import RSAKey
 from oidc_provider_mock import run_server_in_thread
 
 CLIENT = "hypac"
+LOGGED_OUT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class OpenIDProvider:
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, app: flask.Flask) -> None:
         self.issuer = f"http://localhost:{port}"
+        self._app = app
 
     def knows(self, sub: str, **claims: Any) -> None:
         httpx.put(f"{self.issuer}/users/{sub}", json=claims).raise_for_status()
@@ -31,8 +39,26 @@ class OpenIDProvider:
         assert answer.status_code == 302, answer.text
         return answer.headers["Location"].removeprefix("http://testserver")
 
+    def logout_token(self, header: dict[str, Any] | None = None, key: Any = None, **changes: Any) -> str:
+        """Signed as the provider signs its ID tokens. A claim that is changed to None is left out."""
+        key, now = key or self.key, int(time.time())
+        claims = {
+            **{"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 120},
+            **{"jti": secrets.token_urlsafe(), "events": {LOGGED_OUT: {}}, "sub": "1"},
+            **changes,
+        }
+        signed = {"alg": "RS256", "kid": self.key.kid, "typ": "logout+jwt", **(header or {})}
+        told = {name: value for name, value in claims.items() if value is not None}
+        return jwt.encode(signed, told, key, algorithms=[signed["alg"]])
+
+    @cached_property
+    def key(self) -> RSAKey:
+        with self._app.test_request_context():
+            self._app.preprocess_request()
+            return RSAKey.import_key(flask.g.oidc_provider_mock_storage.jwk.as_dict(is_private=True))
+
 
 @contextmanager
 def openid_provider() -> Iterator[OpenIDProvider]:
     with run_server_in_thread(require_nonce=True) as server:
-        yield OpenIDProvider(server.server_port)
+        yield OpenIDProvider(server.server_port, cast(Any, server).app)

@@ -2,6 +2,7 @@
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.models import F
 
 from annotation.common import append_only
 from annotation.labelling import queue
@@ -51,8 +52,24 @@ def test_every_table_that_is_named_exists_and_is_protected() -> None:
         else:
             cursor.execute("SELECT event_object_table FROM information_schema.triggers")
         protected = {table for (table,) in cursor.fetchall()}
-    assert append_only._tables <= protected
-    assert {"annotation_label", "annotation_auditevent"} <= append_only._tables
+    assert append_only._tables.keys() | append_only._columns.keys() <= protected
+    assert {"annotation_label", "routing_prediction"} <= append_only._tables.keys()
+    assert "annotation_auditevent" in append_only._columns
+
+
+def test_a_table_of_which_less_is_fixed_now_loses_its_older_trigger(corrected) -> None:
+    table = "annotation_auditevent"
+    older = append_only._refusing_trigger(
+        connection.vendor, table, f"{table}_append_only", "1 = 1", "of an earlier version"
+    )
+    redacted = {"target": "user:person 1", "redactions": F("redactions") + 1}
+    with connection.cursor() as cursor:
+        for statement in older:
+            cursor.execute(statement)
+    with pytest.raises(IntegrityError, match="earlier version"), transaction.atomic():
+        AuditEvent.objects.update(**redacted)
+    append_only.install()
+    assert AuditEvent.objects.update(**redacted) > 0
 
 
 def test_putting_the_triggers_in_place_again_changes_nothing(corrected) -> None:

@@ -7,6 +7,13 @@ from typing import Any
 from annotation.common import limits
 from annotation.models import AuditEvent, Project, User
 
+# What checks ask the trail for, and what says that something is gone for good: kept, whatever else is kept
+# for a while alone. Who had which role decides who may label blind; a run asks in which order it is labelled.
+KEPT = (
+    *("member.role_changed", "member.removed", "run.work_ordered"),
+    *("account.erased", "item.erased", "project.deleted", "project.removed"),
+)
+
 
 def record(
     *,

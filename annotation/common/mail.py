@@ -74,6 +74,13 @@ def ask_to_confirm(user: User) -> None:
         store_mail(kind=CONFIRM, to=user.email, user=user, data={}, key=once(CONFIRM, user))
 
 
+def tell_of_log_in(user: User, event: str, *, key: str = "") -> None:
+    """To the person themselves, if letters are known to reach them, whatever they wish; of one `key` once."""
+    if user.is_active and user.email and user.email_confirmed_at is not None:
+        once = f"{event}:{user.pk}:{key}" if key else ""
+        store_mail(kind=event, to=user.email, user=user, data={}, key=once)
+
+
 def tell_leaders(*, project: Project, event: str, data: Mapping[str, Any], key: str = "") -> None:
     """What happened, to those who lead the project, want to be told, and whose address is known.
 

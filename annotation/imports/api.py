@@ -17,12 +17,12 @@ from annotation.common.api.base import NewestFirst, ProjectView
 from annotation.common.api.conditional import created
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.uploads import TakesStream, received
-from annotation.common.files import MODEL_OUTPUT, store_file
+from annotation.common.files import MODEL_OUTPUT
 from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.encodings import ENCODINGS
 from annotation.imports.fetching import fetch
-from annotation.imports.sent_files import delete_file, sent_files
+from annotation.imports.sent_files import delete_file, keep_for_import, sent_files
 from annotation.imports.upload import Preview, preview, start_import
 from annotation.jobs.serializers import JobBody, JobProblemBody, accepted
 from annotation.labelling.serializers import MAX_ID
@@ -194,14 +194,14 @@ class FileList(TakesStream, ProjectView):
             if name is not None:
                 raise InputError("A form names its file itself; leave the parameter out.", where="name")
             sent = self.parsed(FileForm)["file"]
-            stored = store_file(
+            stored = keep_for_import(
                 project=project, content=sent, original_name=sent.name, media_type=sent.content_type or ""
             )
         else:
             if name is None:
                 raise InputError("Say what the file is called: ?name=reviews.csv", where="name")
             with received(request) as content:
-                stored = store_file(
+                stored = keep_for_import(
                     project=project,
                     content=content,
                     original_name=name,
@@ -322,5 +322,5 @@ def _preview(look: Preview, hidden: Collection[str]) -> dict[str, Any]:
             "text_column": look.suggestion.text_column,
             "field_columns": list(look.suggestion.field_columns),
         },
-        "models": [{"answer": answer, "sure": sure} for answer, sure in look.models],
+        "models": [{"answer": answer, "sure": sure} for answer, sure in look.models if sure],
     }

@@ -5,6 +5,7 @@ and which ones nobody who labels may see.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.translation import gettext as _, ngettext
 
@@ -66,6 +67,8 @@ ANSWER_WORDS = frozenset({
 })  # fmt: skip
 # What stands behind the name of a column of answers in that of the column that says how sure they are.
 SURE = ("conf", "confidence", "prob", "proba", "probability", "uncertainty")
+# The same where the values fit, too: many things have a score.
+SURE_BY_VALUES = ("score",)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[,\s]\d{3})*(?:[.,]\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?\s*%?")
 _DATE = re.compile(
@@ -78,6 +81,8 @@ LONGEST_CATEGORY = 60
 LONG = 200
 # A column whose name tells nothing is proposed as the name of items from so many rows on: of a few rows any
 # column has different values. Measured values (3.5) are not what things are called by, nor are dates.
+# A single column whose name has so many words may have none.
+LEAST_WORDS = 3
 LEAST_TO_NAME = 10
 _NAME = re.compile(r"(?!.*[\d][.,]\d+$)(?!\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$)[\w#][\w.:/#@+=?&%~-]{0,199}")
 
@@ -127,7 +132,7 @@ def read_columns(
     names: Sequence[str], sample: Sequence[Mapping[str, str]], project: Project, model_output: frozenset[str]
 ) -> list[Column]:
     """One entry for each name, in their order. `sample` are the first rows."""
-    sure = sure_of(names)
+    sure = sure_of(names, sample)
     labels = {word.strip().casefold() for pair in project.choices.values_list("key", "name") for word in pair}
     found = []
     for name in names:
@@ -148,24 +153,50 @@ def read_columns(
     return found
 
 
-def sure_of(names: Iterable[str]) -> dict[str, str]:
-    """Column of answers -> the column beside it that says how sure they are: guess, guess_conf. A text that
-    people read may have been recognised with some confidence, too, and is no answer.
+def sure_of(names: Iterable[str], rows: Sequence[Mapping[str, Any]] | None = None) -> dict[str, str]:
+    """Column of answers -> the column beside it that says how sure they are: guess, guess_conf; fast_model,
+    fast_conf. A text that people read may have been recognised with some confidence, too, and is no answer.
+
+    `rows` are some of the data: names that may mean something else are believed only where the values fit;
+    without rows they are believed.
     """
     lower = {name.strip().lower(): name for name in names}
     found: dict[str, str] = {}
     for beside, name in lower.items():
         answer, mark, suffix = beside.replace(" ", "_").replace(".", "_").replace("-", "_").rpartition("_")
-        column = lower.get(beside[: len(answer)]) if mark and suffix in SURE else None
-        if column is not None and answer not in TEXT_NAMES:
+        if not mark or suffix not in (*SURE, *SURE_BY_VALUES) or answer in TEXT_NAMES:
+            continue
+        stem = beside[: len(answer)]
+        by_name = suffix in SURE and stem in lower
+        column = lower.get(stem) or lower.get(f"{stem}{beside[len(answer)]}model")
+        if column is not None and (by_name or rows is None or _are_answers(column, name, rows)):
             found.setdefault(column, name)
     return found
+
+
+def _are_answers(column: str, beside: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether one column has few different values, as labels are, and the other shares from 0 to 1."""
+    values = {str(row.get(column, "")).strip() for row in rows} - {""}
+    shares = {str(row.get(beside, "")).strip() for row in rows} - {""}
+    return (
+        0 < len(values) <= MOST_CATEGORIES
+        and all(len(value) <= LONGEST_CATEGORY and not _NUMBER.fullmatch(value) for value in values)
+        and bool(shares)
+        and all(map(_is_share, shares))
+    )
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 <= float(text.replace(",", ".")) <= 1
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
 class Proposal:
     """The columns that are chosen for people at first, "" for none, and why, in a sentence each; `doubt` says
-    why what is named as an id is not proposed.
+    why what is named as an id is not proposed, `text_doubt` why the heading may be none.
     """
 
     id_column: str
@@ -173,6 +204,7 @@ class Proposal:
     about_id: str
     about_text: str
     doubt: str = ""
+    text_doubt: str = ""
 
 
 def propose(
@@ -211,7 +243,17 @@ def propose(
                 "“%(name)s” is proposed: none of the first %(count)s rows has the same value as another."
             )
             about_id, doubt = words % {"name": id_column, "count": len(sample)}, ""
-    return Proposal(id_column, text_column, about_id, about_text, doubt)
+    return Proposal(id_column, text_column, about_id, about_text, doubt, _no_heading(columns))
+
+
+def _no_heading(columns: Sequence[Column]) -> str:
+    """What to ask where a file of one column seems to have no line with its name: an item would be lost."""
+    if len(columns) != 1 or len(columns[0].name.split()) < LEAST_WORDS:
+        return ""
+    return _(
+        "The first line is taken as the name of the column: “%(name)s”. If it is an item, choose “Plain "
+        "lines, one item each” as the format, and nothing is lost."
+    ) % {"name": columns[0].name}
 
 
 def _names_rows(column: str, sample: Sequence[Mapping[str, str]]) -> bool:

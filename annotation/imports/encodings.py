@@ -4,7 +4,6 @@ read as is offered, and a person says which it is: nothing is guessed in silence
 
 import codecs
 import re
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -16,7 +15,7 @@ from annotation.common.files import open_file
 from annotation.errors import InputError
 from annotation.imports.allowance import Deadline, InTime
 from annotation.imports.faults import fault
-from annotation.imports.formats.archives import content_of, is_text_item, open_archive, tables_in
+from annotation.imports.formats.archives import content_of, file_in, is_text_item, open_archive, tables_in
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS, as_utf8, unpacked
 from annotation.imports.likeliness import likeliness
 from annotation.imports.limits import ImportLimitError, comes_from
@@ -276,13 +275,13 @@ def _sample_of_archive(file: IO[bytes]) -> list[bytes] | None:
             lines: list[bytes] = []
             left = LOOKED_AT
             for path in islice((*tables, *texts), TEXTS_LOOKED_AT):
-                with archive.open(content[path]) as inner:
+                with file_in(archive, content[path], path) as inner:
                     read = inner.read(left if tables else min(left, BLOCK))
                 left -= len(read)
                 if not read.startswith((UTF8_BOM, *UTF16_BOMS, *NO_TEXT)) and b"\0" not in read:
                     lines += read.splitlines(keepends=True)
             return _telling(lines)
-    except (InputError, zipfile.BadZipFile, OSError, EOFError, RuntimeError, NotImplementedError):
+    except InputError:
         return None  # whoever reads it says what is wrong
 
 
@@ -319,6 +318,7 @@ def _reads_as(sample: list[bytes], name: str) -> str | None:
         return None
     codec = codecs.getincrementaldecoder(known(name).codec)
     try:
-        return "\n".join(codec().decode(piece) for piece in sample)
+        text = "\n".join(codec().decode(piece) for piece in sample)
     except UnicodeDecodeError:
         return None
+    return None if "\0" in text else text  # no text has it, and none with it is read

@@ -99,26 +99,24 @@ def candidate_of(
         return RowMessage(number, record.where, record.message)
     row = record
 
-    def at_column(column: str, message: str) -> RowMessage:
-        return RowMessage(number, _at(row.where, column), message)
+    def wrong_at(column: str, message: str) -> RowMessage:
+        return RowMessage(number, at_column(row.where, column), message)
 
     external_id = row.name
     if column := mapping.id_column:
         if column not in row.columns:
-            return at_column(column, _missing())
+            return wrong_at(column, _missing())
         external_id = row.columns[column].strip()
         if not external_id:
-            return at_column(column, Words(gettext_noop("It is empty, so the item has no id. Fill it in.")))
+            return wrong_at(column, Words(gettext_noop("It is empty, so the item has no id. Fill it in.")))
     if len(external_id) > MAX_ID:
         words = gettext_noop(
             "“%(value)s” has %(length)s characters; an item's id has at most %(most)s. Shorten it, or choose "
             "another column."
         )
-        return at_column(
-            column, Words(words, value=_shown(external_id), length=len(external_id), most=MAX_ID)
-        )
+        return wrong_at(column, Words(words, value=_shown(external_id), length=len(external_id), most=MAX_ID))
     if "\0" in external_id:
-        return at_column(column, Words(gettext_noop("The item's id contains a NUL character. Take it out.")))
+        return wrong_at(column, Words(gettext_noop("The item's id contains a NUL character. Take it out.")))
     if row.image is not None:
         image = keep(row.image) if keep else None
         digest = image.sha256 if image else hashlib.sha256(row.image.content).hexdigest()
@@ -135,17 +133,17 @@ def candidate_of(
     if mapping.field_columns:
         fields = [(name, row.columns.get(name, "")) for name in mapping.field_columns]
         if not any(value.strip() for _name, value in fields):
-            return at_column(
+            return wrong_at(
                 "", Words(gettext_noop("All columns that people see are empty: there is nothing to label."))
             )
         text, digest = fields_text(fields), fields_hash(fields)
         return Candidate(number, row.where, external_id, row.columns, digest, text, fields, typed=row.typed)
     column = mapping.text_column
     if column not in row.columns:
-        return at_column(column, _missing())
+        return wrong_at(column, _missing())
     text = row.columns[column]
     if not text.strip():
-        return at_column(
+        return wrong_at(
             column,
             Words(gettext_noop("It is empty: there is nothing to label. Fill it in, or drop the row.")),
         )
@@ -174,7 +172,7 @@ def sort_out(
             if stored_hash == candidate.content_hash:
                 found.already_there += 1
             else:
-                where = _at(candidate.where, mapping.id_column)
+                where = at_column(candidate.where, mapping.id_column)
                 message = _clash(candidate.external_id, places.get(candidate.external_id, ""))
                 found.problems.append(RowMessage(candidate.number, where, message))
             continue
@@ -251,7 +249,7 @@ def _missing() -> Words:
     return Words(gettext_noop("This row has no such column. Add it, or drop the row."))
 
 
-def _at(where: str, column: str) -> str:
+def at_column(where: str, column: str) -> str:
     """Where something is: the line, and of a table the column."""
     if not column:
         return where

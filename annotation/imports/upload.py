@@ -21,7 +21,6 @@ from annotation.imports.columns import (
     named_before,
     propose,
     read_columns,
-    sure_of,
 )
 from annotation.imports.encodings import encoding_of
 from annotation.imports.faults import fault
@@ -56,9 +55,9 @@ class Preview:
     sheet, which is one of `sheets`. `labels` counts those that people gave the first rows elsewhere.
     `more_columns` are there beside `columns`, which are as many as a project has at most.
     `proposal` says why `suggestion` is what it is; None for images. `models` are pairs of columns
-    (answer, how sure) that read like the answers of a model. `reserved` are the columns with what people and
-    models of another program said. `encoding` is that of a text that does not say it itself; `thumbnails` are
-    data addresses of the first images.
+    (answers, how sure, or "") that read like a model of which a source can be made. `reserved` are the
+    columns with what people and models of another program said. `encoding` is that of a text that does
+    not say it itself; `thumbnails` are data addresses of the first images.
     """
 
     format: str
@@ -93,7 +92,11 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "", en
     who labels may see: in this one their values would stand under other names.
     """
     if stored_file.media_type == MODEL_OUTPUT:
-        words = gettext_noop("This file was sent as predictions, which nobody sees before the analysis.")
+        words = gettext_noop(
+            "This file was sent as predictions, and answers of it are stored, which nobody sees before the "
+            "analysis. Keep the items in a file of their own, without the answers of the model, and import "
+            "that."
+        )
         raise fault(words, where="file")
     encoding = encoding_of(stored_file, encoding)
     importer = registry.get(format_for(stored_file, format_name, encoding))
@@ -128,7 +131,7 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "", en
         holds_images=importer.holds_images,
         details=details,
         proposal=proposal,
-        models=list(sure_of(columns).items()),
+        models=routing_port().models_in(project=project, columns=columns, rows=sample),
         sheets=tuple(sheets),
         labels=labels,
         reserved=reserved,

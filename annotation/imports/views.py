@@ -36,6 +36,7 @@ from annotation.imports.formats.detect import detect
 from annotation.imports.formats.excel import NAME as EXCEL
 from annotation.imports.formats.registry import IMPORTERS, formats_with_labels, text_formats
 from annotation.imports.forms import MappingForm, UploadForm
+from annotation.imports.sent_files import keep_for_import
 from annotation.imports.undo import start_undo
 from annotation.imports.upload import Preview, check_mapping, may_change_text_format, preview, start_import
 from annotation.models import Job, Project, StoredFile
@@ -61,7 +62,9 @@ def import_upload(request: ProjectRequest) -> HttpResponseBase:
         try:
             if sent := form.cleaned_data.get("file"):
                 name, media_type = sent.name, sent.content_type or ""
-                kept = store_file(project=project, content=sent, original_name=name, media_type=media_type)
+                kept = keep_for_import(
+                    project=project, content=sent, original_name=name, media_type=media_type
+                )
             if is_valid:
                 stored = kept or _pasted(project, form.cleaned_data["text"])
                 name = stored.original_name
@@ -211,8 +214,13 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
         stored_file=stored, mapping=chosen.mapping, format_name=look.format, check=check
     )
     answers = [column for column in look.details if column.suspicious]
+    only_answers = bool(answers) and not look.suggestion.shown and not chosen.mapping.shown
     shown_answers = [column.name for column in answers if column.name in chosen.shown]
+    nothing_new = check is not None and bool(check.already_there) and not check.new
     return {
+        "nothing_new": bool(answers) and nothing_new,
+        "names_items": _names_items(project, look) if answers and not only_answers else "",
+        "only_answers": only_answers,
         "look": look,
         "encoding": ENCODINGS[look.encoding or UTF8].title,
         "rows": list(zip_longest(look.thumbnails, rows)) if look.thumbnails else [("", row) for row in rows],
@@ -228,6 +236,16 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
         "shown_names": ", ".join(f"“{name}”" for name in shown_answers),
         "may_add": len(chosen.shown) < min(limits.ITEM_FIELDS, len(look.columns)),
     }
+
+
+def _names_items(project: Project, look: Preview) -> str:
+    """The column with ids of the project's items, where the file holds answers and nothing else beside it: it
+    is what a model answered about them, as it seems, and no data. "" otherwise.
+    """
+    others = [column.name for column in look.details if not column.suspicious]
+    ids = {row.get(others[0], "").strip() for row in look.rows} if len(others) == 1 else set()
+    found = project.items.filter(external_id__in=ids).count() if ids and "" not in ids else 0
+    return others[0] if ids and found == len(ids) else ""
 
 
 def _chosen(request: ProjectRequest, project: Project, look: Preview) -> Chosen:

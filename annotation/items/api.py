@@ -150,7 +150,7 @@ def _asked(view: ProjectView, asked: dict[str, Any]) -> tuple[Any, Callable[[Ite
     names = ("external_id", "job", "created_after", "created_before")
     found = items_of(project, **{name: asked[name] for name in names if name in asked})
     if not asked["columns"]:
-        shown = found.only("external_id", "position", "text", "image__sha256")
+        shown = found.only("external_id", "position", "text", "erased_at", "image__sha256")
         return shown, lambda item: _content(item, project)
     secret = routing_port().model_columns(project=project)
     order = {name: place for place, name in enumerate(project.columns)}

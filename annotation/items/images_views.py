@@ -33,7 +33,9 @@ def image(request: ProjectRequest, sha256: str) -> HttpResponseBase:
     try:
         return image_answer(request, request.access.project, sha256)
     except HypacError as error:
-        return HttpResponse(f"{error.message}\n", status=status_of(error), content_type="text/plain")
+        return HttpResponse(
+            f"{error.message}\n", status=status_of(error), content_type="text/plain; charset=utf-8"
+        )
 
 
 def stored_image(project: Project, sha256: str) -> StoredFile:
@@ -72,13 +74,15 @@ def linked_image(request: HttpRequest, name: str) -> HttpResponseBase:
     """
     if (found := image_of(name)) is None:
         words = _("This address holds no longer, or is none of ours.")
-        return HttpResponse(f"{words}\n", status=404, content_type="text/plain")
+        return HttpResponse(f"{words}\n", status=404, content_type="text/plain; charset=utf-8")
     project_id, sha256, left = found
     try:
         project = get_object_or_404(Project, pk=project_id, deleting_at__isnull=True)
         response = image_answer(request, project, sha256)
     except HypacError as error:
-        return HttpResponse(f"{error.message}\n", status=status_of(error), content_type="text/plain")
+        return HttpResponse(
+            f"{error.message}\n", status=status_of(error), content_type="text/plain; charset=utf-8"
+        )
     response.headers["Cache-Control"] = f"private, max-age={left}"
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response

@@ -2,8 +2,6 @@
 
 import logging
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -19,6 +17,7 @@ from annotation.common.clock import seconds_ago
 from annotation.common.log_context import logged
 from annotation.common.workers import RUN_JOB, message_workers
 from annotation.errors import ConflictError, HypacError, UnderWayError
+from annotation.jobs import kinds
 from annotation.jobs.closed_projects import refuse_closed
 from annotation.jobs.context import (
     NOTIFY_AGAIN_SECONDS,
@@ -31,67 +30,22 @@ from annotation.jobs.context import (
     keep_heartbeat,
     out_of_memory,
 )
+from annotation.jobs.kinds import (
+    can_pause as can_pause,
+    copying_items as copying_items,
+    kind as kind,
+    register as register,
+)
 from annotation.models import Job, Project, User
 from annotation.outside.webhooks import sending
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[JobContext], dict[str, Any] | None]
 UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING, Job.State.PAUSED)
 # A job that failed and may do better later waits so long, then four times as long, and so on.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 15, 15 * 60
 # A job of a kind that no worker knows waits so long for one of a newer version.
 UNKNOWN_SECONDS = 24 * 60 * 60
-
-
-@dataclass(frozen=True)
-class Kind:
-    """`queue_of` names the Celery queue whose workers can do a job; `can_pause`: its handler looks at
-    `JobContext.pausing`; `stops_itself`: so it does, or it is quickly done (see JobContext). `finished` has
-    job and result in the transaction of its end.
-    """
-
-    name: str
-    # Marked by gettext_noop: pages show it in the language of the reader.
-    title: str
-    handler: Handler
-    queue_of: Callable[[Job], str]
-    can_pause: bool = False
-    stops_itself: bool = False
-    finished: Callable[[Job, dict[str, Any]], None] | None = None
-
-
-_kinds: dict[str, Kind] = {}
-
-
-def register(
-    name: str,
-    handler: Handler,
-    *,
-    title: str,
-    queue: str | Callable[[Job], str] = "default",
-    can_pause: bool = False,
-    stops_itself: bool = False,
-    finished: Callable[[Job, dict[str, Any]], None] | None = None,
-) -> None:
-    """Make a kind of job known. `queue` is the Celery queue whose workers can do it, or tells it of a job."""
-    queue_of = queue if callable(queue) else lambda _job: queue
-    _kinds[name] = Kind(name, title, handler, queue_of, can_pause, can_pause or stops_itself, finished)
-
-
-def kind(name: str) -> Kind:
-    try:
-        return _kinds[name]
-    except KeyError:
-        raise HypacError(
-            _("There is no job of kind %(name)r; known are %(names)s.")
-            % {"name": name, "names": ", ".join(sorted(_kinds))}
-        ) from None
-
-
-def can_pause(name: str) -> bool:
-    """Whether jobs of this kind can be paused; not of one that this version does not know."""
-    return name in _kinds and _kinds[name].can_pause
 
 
 def enqueue(
@@ -135,7 +89,7 @@ def notify_worker(job: Job) -> None:
     """Send the message. A broker that is down is no failure: the reconciler sends it again."""
     try:
         # A kind that this version does not know may be known to a worker of a newer one.
-        queue = kind(job.kind).queue_of(job) if job.kind in _kinds else "default"
+        queue = kind(job.kind).queue_of(job) if job.kind in kinds.KINDS else "default"
         message_workers(RUN_JOB, job.pk, queue=queue)
     except Exception:
         log.warning("Job %s could not be announced; the reconciler will try again.", job.pk, exc_info=True)
@@ -278,7 +232,7 @@ def reconcile() -> int:
         for job in _not_locked(silent):
             _lost_its_worker(job)
         for job in _not_locked(
-            due.exclude(kind__in=_kinds).filter(created_at__lt=seconds_ago(UNKNOWN_SECONDS))
+            due.exclude(kind__in=kinds.KINDS).filter(created_at__lt=seconds_ago(UNKNOWN_SECONDS))
         ):
             _unknown(job)
         announced = list(_not_locked(due.order_by("id")))
@@ -328,7 +282,7 @@ def _unknown(job: Job) -> None:
 
 def _claim(job_id: int, token: str) -> bool:
     free = Q(state=Job.State.QUEUED) | _silent()
-    free &= Q(attempts__lt=settings.HYPAC_JOB_MAX_ATTEMPTS, pause_asked=False, kind__in=list(_kinds))
+    free &= Q(attempts__lt=settings.HYPAC_JOB_MAX_ATTEMPTS, pause_asked=False, kind__in=list(kinds.KINDS))
     with transaction.atomic():
         rows = Job.objects.filter(free, pk=job_id).order_by()
         claimed = bool(_not_locked(rows)) and rows.update(

@@ -14,6 +14,8 @@ from annotation.models import Job
 
 # Below this many seconds a rate says more about the start than about the work.
 SETTLED_SECONDS = 2
+# Failures of jobs that have read a file to its end: there is nothing left to go on with.
+READ_IN_VAIN = frozenset({"no_row_usable", "no_line_usable"})
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ class JobProgress:
 
     @property
     def can_be_retried(self) -> bool:
-        return self.job.state in (Job.State.FAILED, Job.State.CANCELLED)
+        """Not where a file was read to its end without one line of use: it would fail in the same way."""
+        ended = self.job.state in (Job.State.FAILED, Job.State.CANCELLED)
+        return ended and self.job.error_code not in READ_IN_VAIN
 
     @property
     def tries_again(self) -> str:

@@ -20,9 +20,11 @@ from annotation.labelling.leases import (
     lock_membership,
     release_all,
     why_gone,
+    with_suggestion,
 )
 from annotation.labelling.next_item import available_work_items
 from annotation.labelling.settlement import lock_settling, settle_after
+from annotation.labelling.suggestions import beside_suggestion, suggestion_again
 from annotation.labelling.tokens import was_given
 from annotation.labelling.validation import (
     check_comment,
@@ -30,6 +32,7 @@ from annotation.labelling.validation import (
     usable_lead_time,
     validate_value,
 )
+from annotation.labelling.versions import next_version, replay
 from annotation.models import Draft, Label, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 
@@ -63,7 +66,7 @@ def submit(
             if work_item.batch.blind and (
                 objection := routing_port().blind_objection(project=project, user=user)
             ):
-                if label := _replay(user, idempotency_key, work_item_id, value, comment):
+                if label := replay(user, idempotency_key, work_item_id, value, comment):
                     return label
                 raise NotAllowedError(objection)
             lock_settling(work_item.batch)
@@ -78,6 +81,7 @@ def submit(
                     idempotency_key=idempotency_key,
                     comment=comment,
                     lead_time_ms=usable_lead_time(lead_time_ms),
+                    suggestion=beside_suggestion(work_item, user.pk, value),
                 )
                 Draft.objects.filter(work_item=work_item, user=user).delete()
                 settle_after(label)
@@ -88,11 +92,11 @@ def submit(
                     events.label_stored(label, project, work_item.batch_id)
                 return label
             # This request may have come before, or a twin of it was quicker by a moment.
-            if label := _replay(user, idempotency_key, work_item_id, value, comment):
+            if label := replay(user, idempotency_key, work_item_id, value, comment):
                 return label
     except IntegrityError:
         # The key came with another answer before, or at the same moment, and the other one won.
-        if label := _replay(user, idempotency_key, work_item_id, value, comment):
+        if label := replay(user, idempotency_key, work_item_id, value, comment):
             return label
         raise
     why = why_gone(user=user, work_item_id=work_item_id, token=token)
@@ -122,53 +126,31 @@ def correct(
         raise InputError(_("There is no such label."), where="label_id")
     if old.annotator_id != user.pk:
         raise NotAllowedError(_("Only the person who gave a label can correct it."))
-    batch = old.work_item.batch
-    project = batch.project
+    project = old.work_item.batch.project
     value = validate_value(project, value)
     check_comment(comment)
     check_idempotency_key(idempotency_key)
-    try:
-        with transaction.atomic():
-            lock_settling(batch)
-            # A correction comes before the batch's lock or after it, never beside it.
-            batch = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
-            if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
-                return label
-            if Label.objects.filter(supersedes=old).exists():
-                raise ConflictError(
-                    _("This label has been corrected already. Load it again."), code="corrected_meanwhile"
-                )
-            if (old.value, old.comment) == (value, comment):
-                return old
-            if batch.for_round and batch.withdrawn_at is not None:
-                raise ConflictError(
-                    _("This guideline round is closed and all see its answers: they stay as they are."),
-                    code="round_closed",
-                )
-            must_be_blind = batch.blind and batch.locked_at is None
-            if must_be_blind and (objection := routing_port().blind_objection(project=project, user=user)):
-                raise NotAllowedError(objection)
-            label = Label.objects.create(
-                item_id=old.item_id,
-                work_item_id=old.work_item_id,
-                annotator=user,
-                value=value,
-                version=old.version + 1,
-                supersedes=old,
-                idempotency_key=idempotency_key,
-                comment=comment,
-                lead_time_ms=usable_lead_time(lead_time_ms),
+
+    def refuse(batch: WorkBatch) -> None:
+        if batch.for_round and batch.withdrawn_at is not None:
+            raise ConflictError(
+                _("This guideline round is closed and all see its answers: they stay as they are."),
+                code="round_closed",
             )
-            settle_after(label)
-            routing_port().label_stored(label=label, replaced=old)
-            events.label_stored(label, project, batch.pk)
-            return label
-    except IntegrityError:
-        if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
-            return label
-        raise ConflictError(
-            _("This label was corrected at the same moment. Load it again."), code="corrected_meanwhile"
-        ) from None
+        must_be_blind = batch.blind and batch.locked_at is None
+        if must_be_blind and (objection := routing_port().blind_objection(project=project, user=user)):
+            raise NotAllowedError(objection)
+
+    return next_version(
+        old=old,
+        actor=user,
+        value=value,
+        comment=comment,
+        idempotency_key=idempotency_key,
+        unchanged=(old.value, old.comment) == (value, comment),
+        refuse=refuse,
+        lead_time_ms=usable_lead_time(lead_time_ms),
+    )
 
 
 def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str = "") -> Skip:
@@ -208,20 +190,6 @@ def _load(work_item_id: int) -> tuple[WorkItem, bool]:
     return work_item, work_item.watched
 
 
-def _replay(user: User, key: str, work_item_id: int, value: Any, comment: str) -> Label | None:
-    """The label that this very request has made already. Raises ConflictError if another one used its key."""
-    label = Label.objects.filter(annotator=user, idempotency_key=key).first()
-    if label is None:
-        return None
-    if (label.work_item_id, label.value, label.comment) == (work_item_id, value, comment):
-        return label
-    raise ConflictError(
-        _("This key came with another answer before. Reload the page."),
-        where="idempotency_key",
-        code="answer_key_reused",
-    )
-
-
 def _keep_draft(work_item: WorkItem, user: User, value: Any, comment: str) -> None:
     Draft.objects.update_or_create(
         work_item=work_item, user=user, defaults={"value": value, "comment": comment}
@@ -248,14 +216,24 @@ def undo(*, project: Project, user: User, before: int | None = None) -> LeasedIt
         skips = skips.filter(created_at__lt=limit.created_at)
     with transaction.atomic():
         lock_membership(project, user)
-        label = labels.select_related("work_item__item__image", "work_item__batch__project").last()
+        label = labels.select_related("item__image", "item__project", "work_item__batch__project").last()
         skip = skips.select_related("work_item__batch").order_by("created_at", "pk").last()
         if skip is not None and (label is None or skip.created_at > label.created_at):
             return _take_back(project, user, skip)
     if label is None:
         return None
+    return to_correct(label)
+
+
+def to_correct(label: Label) -> LeasedItem:
+    """A person's own label before them again."""
     return LeasedItem(
-        work_item=label.work_item, item=label.work_item.item, token="", expires_at=None, correcting=label
+        work_item=label.work_item,
+        item=label.item,
+        token="",
+        expires_at=None,
+        correcting=label,
+        suggestion=suggestion_again(label.work_item, label.annotator_id),
     )
 
 
@@ -276,4 +254,4 @@ def _take_back(project: Project, user: User, skip: Skip) -> LeasedItem:
         raise ConflictError(
             _("The item that you skipped has gone to somebody else by now."), code="skipped_item_taken"
         )
-    return load_item(work_item_id, user)
+    return with_suggestion(load_item(work_item_id, user), user.pk)

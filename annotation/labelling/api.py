@@ -25,7 +25,7 @@ from annotation.labelling.serializers import (
     label_content,
     task_content,
 )
-from annotation.labelling.validation import MAX_COMMENT
+from annotation.labelling.validation import MAX_COMMENT, sent_key
 from annotation.models import Label, Skip, User, WorkItem
 
 MOST_HELD = 50
@@ -46,6 +46,9 @@ class Answer(serializers.Serializer[Any]):
     comment = serializers.CharField(
         required=False, allow_blank=True, default="", max_length=MAX_COMMENT, trim_whitespace=False
     )
+
+    def validate_idempotency_key(self, key: str) -> str:
+        return sent_key(key)
 
 
 class Submission(Held, Answer):

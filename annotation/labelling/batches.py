@@ -74,13 +74,14 @@ def create_batch(
     overlap_share: Decimal = Decimal(1),
     people: Callable[[Sequence[int]], Sequence[Sequence[int]]] | None = None,
     third_decides: bool = False,
+    suggests: bool = False,
 ) -> WorkBatch:
     """Ask people for one label of each item, in an order drawn from `entropy`; for `overlap` labels by as
     many people of items that are chosen at random, each with the probability `overlap_share`.
 
     With a roster, `people` gives for ids of items the ids of the users who label each, by slot, and nobody
     else is asked; `overlap` is then how many these are, and `third_decides` says that a third person does
-    where two differ.
+    where two differ. With `suggests` whoever labels an item is shown what a model answered about it.
 
     Order and choice rest on hashes of `entropy` and the item's id, so that they say nothing about how the
     items were chosen or in which order they are given here. Raises InputError where an item is not of the
@@ -102,6 +103,7 @@ def create_batch(
             overlap=overlap,
             rostered=people is not None,
             third_decides=third_decides,
+            suggests=suggests,
         )
         for ids in _chunks(item_ids):
             given += len(ids)
@@ -211,6 +213,14 @@ def withdraw_some(batch: WorkBatch, work_items: Collection[int]) -> int:
     # The batch first, as in `settlement.lock_settling`.
     list(WorkBatch.objects.select_for_update(no_key=True).filter(pk=batch.pk).values_list("pk"))
     return _withdraw(WorkItem.objects.filter(batch=batch, pk__in=work_items, state__in=WorkItem.UNFINISHED))
+
+
+def withdraw_items(items: Collection[int]) -> int:
+    """Ask nobody any more about these items, whichever batches they are in; call it in a transaction."""
+    work = WorkItem.objects.filter(item__in=items, state__in=WorkItem.UNFINISHED)
+    batches = WorkBatch.objects.filter(pk__in=work.order_by().values("batch")).order_by("pk")
+    list(batches.select_for_update(no_key=True).values_list("pk"))
+    return _withdraw(work)
 
 
 def _mark_withdrawn(batch: WorkBatch) -> None:

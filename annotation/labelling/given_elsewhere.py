@@ -7,14 +7,15 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation.common.clock import database_time
-from annotation.errors import ConflictError
+from annotation.errors import ConflictError, NotAllowedError
 from annotation.labelling.answers import submit
 from annotation.labelling.leases import lease, load_item, lock_membership
 from annotation.labelling.limits import remaining_quota
 from annotation.labelling.next_item import available_work_items
 from annotation.labelling.practice import practice_left
-from annotation.labelling.validation import validate_value
+from annotation.labelling.validation import GIVEN_ELSEWHERE, validate_value
 from annotation.models import Label, User, WorkBatch, WorkItem
+from annotation.ports import routing_port
 
 
 def store_given(
@@ -26,7 +27,7 @@ def store_given(
     Sent twice, it makes one label. Raises ConflictError where the item waits for no answer of theirs, or they
     have given another; InputError where the value is no label; NotAllowedError where they may not label.
     """
-    key = f"elsewhere:{batch.pk}:{item_id}"
+    key = f"{GIVEN_ELSEWHERE}{batch.pk}:{item_id}"
     with transaction.atomic():
         membership = lock_membership(batch.project, user)
         canonical = validate_value(batch.project, value)
@@ -40,6 +41,8 @@ def store_given(
         waiting = WorkBatch.objects.filter(pk=batch.pk, locked_at__isnull=True, withdrawn_at__isnull=True)
         if not waiting.exists():
             raise ConflictError(_("This item is no longer asked for."), code="not_asked_for")
+        if batch.blind and (words := routing_port().blind_objection(project=batch.project, user=user)):
+            raise NotAllowedError(words)
         if practice_left(batch.project, membership):
             raise ConflictError(
                 _("This person has practice items to answer before any other."), code="practice_left"

@@ -22,7 +22,7 @@ def is_right(project: Project, given: Value, known: Value | None) -> bool:
 
 def with_known_answers(project: Project, purpose: str) -> QuerySet[HeldOutItem]:
     """The items of this purpose whose known answer can be given."""
-    found = project.held_out.filter(purpose=purpose, answer__isnull=False)
+    found = project.held_out.filter(purpose=purpose, answer__isnull=False, item__erased_at__isnull=True)
     split = replaced_labels(project).split
     if not split:
         return found

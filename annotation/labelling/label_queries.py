@@ -16,11 +16,11 @@ from annotation.task_types import TASK_TYPES
 Row = TypeVar("Row", bound=Model)
 
 
-def with_choice(labels: QuerySet[Row], project: Project, key: str) -> QuerySet[Row]:
+def with_choice(labels: QuerySet[Row], project: Project, key: str, *, field: str = "value") -> QuerySet[Row]:
     """Those of a project's labels, answers or settlements that give this choice, or one that was merged into
-    it, alone or among others.
+    it, alone or among others. `field` holds the label.
     """
-    return labels.filter(_gives(project, replaced_labels(project).before(key)))
+    return labels.filter(_gives(project, replaced_labels(project).before(key), field))
 
 
 def with_split_choice(labels: QuerySet[Row], project: Project) -> QuerySet[Row]:
@@ -32,11 +32,11 @@ def without_split_choice(labels: QuerySet[Row], project: Project) -> QuerySet[Ro
     return labels.exclude(_gives(project, sorted(replaced_labels(project).split)))
 
 
-def _gives(project: Project, keys: Sequence[str]) -> Q:
+def _gives(project: Project, keys: Sequence[str], field: str = "value") -> Q:
     several = TASK_TYPES[project.task_type].several
     found = Q(pk__in=[])
     for key in keys:
-        found |= Q(_ListHas("value", key)) if several else Q(value=key)
+        found |= Q(_ListHas(field, key)) if several else Q(**{field: key})
     return found
 
 

@@ -62,7 +62,8 @@ def disagreements(project: Project, user: User) -> QuerySet[WorkItem]:
     hidden = routing_port().hidden_batches(project=project)
     asked_again = routing_port().hidden_items(project=project, item_path="item") & ~Q(batch__in=hidden)
     return (
-        unsettled(WorkItem.objects.filter(batch__in=batches).exclude(asked_again))
+        unsettled(WorkItem.objects.filter(batch__in=batches, item__erased_at__isnull=True))
+        .exclude(asked_again)
         .select_related("item__image", "batch__project")
         .defer(*(f"batch__project__{name}" for name in LONG_COLUMNS))
         .order_by("priority", "order", "pk")
@@ -183,7 +184,9 @@ def record_values(
 
 
 class RecordRow(NamedTuple):
-    """A `Record` of plain values: `annotators` are usernames, `method` how their answers were settled."""
+    """A `Record` of plain values: `annotators` are usernames, `method` how their answers were settled; None
+    where there was one answer and nothing to settle.
+    """
 
     value: Value
     batch_id: int
@@ -208,11 +211,13 @@ def record_rows(
     )
     last: dict[tuple[int, int], int] = {}
     answers: dict[tuple[int, int], tuple[Value, str]] = {}
+    more: set[tuple[int, int]] = set()
     for pk, batch_id, item_id, value, name in labels:
         key = (batch_id, item_id)
         if key in answers:
             first, names = answers[key]
             answers[key] = (first, f"{names}, {name}")
+            more.add(key)
             last[key] = max(last[key], pk)
         else:
             answers[key], last[key] = (value, name), pk
@@ -223,6 +228,8 @@ def record_rows(
     for key in _of_record(item_ids, last, before_others, several, settled):
         first, names = answers[key]
         value, method = settled.get(key, (None, None))
+        if method == Settlement.Method.MAJORITY and key not in more:
+            method = None  # of one person who answered: the others were asked no more
         found[key[1]] = RecordRow(first if value is None else value, key[0], names, method)
     return found
 

@@ -1,7 +1,7 @@
 """Handing out items and taking them back."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -16,8 +16,20 @@ from annotation.labelling.gold import gold_after
 from annotation.labelling.limits import remaining_quota
 from annotation.labelling.next_item import batches_in_turn, candidate_work_items
 from annotation.labelling.practice import practice_left
+from annotation.labelling.suggestions import suggestion_for
 from annotation.labelling.tokens import new_token, was_given
-from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkBatch, WorkItem
+from annotation.models import (
+    Draft,
+    Item,
+    Label,
+    Membership,
+    Project,
+    ShownSuggestion,
+    Skip,
+    User,
+    WorkBatch,
+    WorkItem,
+)
 from annotation.permissions import members_who_label
 from annotation.ports import routing_port
 
@@ -36,6 +48,7 @@ class LeasedItem:
 
     `token` goes with every answer about it, and the lease runs until `expires_at`. Where `correcting` is
     given, the person's own label is to be corrected: there is no lease then (token "", expires_at None).
+    `suggestion` is what a model answered, of an item whose batch shows that.
     """
 
     work_item: WorkItem
@@ -44,6 +57,7 @@ class LeasedItem:
     expires_at: datetime | None
     draft_value: Any = None
     correcting: Label | None = None
+    suggestion: ShownSuggestion | None = None
 
 
 def claim(*, project: Project, user: User) -> LeasedItem | None:
@@ -211,7 +225,15 @@ def load_item(work_item_id: int, user: User) -> LeasedItem:
 def _load_held(work_item_id: int, user: User) -> LeasedItem | None:
     """None where another window of the person has given it back in this moment: its token is empty then."""
     task = load_item(work_item_id, user)
-    return task if task.token and task.work_item.leased_to_id == user.pk else None
+    if not task.token or task.work_item.leased_to_id != user.pk:
+        return None
+    return with_suggestion(task, user.pk)
+
+
+def with_suggestion(task: LeasedItem, user_id: int) -> LeasedItem:
+    """The item with what its batch shows of a model's answer, if it does."""
+    found = suggestion_for(task.work_item, user_id)
+    return task if found is None else replace(task, suggestion=found)
 
 
 def _renew_and_fill(project: Project, user: User, count: int) -> list[int]:

@@ -2,6 +2,7 @@
 or one item.
 """
 
+import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +27,9 @@ from annotation.labelling.label_queries import in_words
 from annotation.labelling.limits import first_labels, remaining_quota
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.labelling.queue import LeasedItem
-from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
+from annotation.labelling.suggestions import suggested_value, suggests_now
+from annotation.labelling.validation import sent_key
+from annotation.models import Choice, Item, Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 from annotation.task_types import TASK_TYPES, TaskType
 
@@ -39,19 +42,27 @@ MOST_HELD = 50
 def answer_of(request: ProjectRequest) -> dict[str, Any]:
     lead_time = request.POST.get("lead_time_ms", "")
     measured = int(lead_time) if lead_time.isascii() and lead_time.isdigit() and len(lead_time) < 12 else None
-    if problem := TASK_TYPES[request.access.project.task_type].form_problem(request.POST):
+    problem = TASK_TYPES[request.access.project.task_type].form_problem(request.POST)
+    if problem and not _takes(request):
         raise InputError(problem, where="value")
     return {
         "value": value_of(request),
-        "idempotency_key": request.POST.get("idempotency_key", ""),
+        "idempotency_key": sent_key(request.POST.get("idempotency_key", "")),
         "lead_time_ms": min(measured, LONGEST_LEAD_TIME_MS) if measured is not None else None,
         "comment": request.POST.get("comment", "").strip(),
     }
 
 
 def value_of(request: ProjectRequest) -> Any:
-    """The answer as it was sent."""
+    """The answer as it was sent, or where the person took it what was suggested to them."""
+    if _takes(request):
+        return suggested_value(whole_number(request.POST.get("work_item", "")), request.user.pk)
     return TASK_TYPES[request.access.project.task_type].from_form(request.POST)
+
+
+def _takes(request: ProjectRequest) -> bool:
+    """Whether the button was pressed that accepts the suggestion, on a page without JavaScript."""
+    return request.POST.get("take") == "yes"
 
 
 def holding(request: ProjectRequest) -> set[int] | None:
@@ -96,6 +107,8 @@ def _own_labels(request: ProjectRequest) -> Any:
 # --- Shown ---
 SHOWN = 60
 """Characters of an answer that a message repeats."""
+ACCEPT = "a"
+"""The key that accepts a suggestion (static/annotate/keys.js)."""
 MANY_CHOICES = 9
 """From more labels than this on, there is a field that finds them."""
 SHORTEST_NAME, SHORT_NAME, LONG_NAME, LONG_WORD = 9, 12, 40, 18
@@ -137,6 +150,9 @@ def show(
         "task_type": TASK_TYPES[project.task_type],
         "question": project.question or (TASK_TYPES[project.task_type].question if choices else _("Label")),
         "flagged": bool(task and flagged_by(user, [task.item.pk])),
+        "suggestion": _suggestion(task, choices, TASK_TYPES[project.task_type]) if task else None,
+        "suggests": not request.htmx and suggests_now(project),
+        "letter_accepts": _letter_accepts(choices),
         "said": said if request.htmx else None,
         "choices": choices,
         "many_choices": len(choices) > MANY_CHOICES,
@@ -151,7 +167,8 @@ def show(
         "waiting": waiting,
         "most_today": max(1, pace.today + waiting),
         "objection": "" if task else why_not_mine(project, user),
-        "missing": "" if task else _missing(request),
+        "missing": None if task else _missing(request),
+        "next": None if task else _next(request),
         "over": not task and _is_over(project),
     }
     template = "annotation/labelling/_task.html" if request.htmx else "annotation/labelling/annotate.html"
@@ -172,12 +189,24 @@ def _width(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _missing(request: ProjectRequest) -> str:
-    """What has to be done before anybody can label here; "" once there was something to label."""
+def _missing(request: ProjectRequest) -> tuple[str, str, str] | None:
+    """What has to be done before anybody can label here, in the port's words; None once people were asked."""
     if request.access.project.work_batches.filter(imported_by__isnull=True).exists():
-        return ""
-    step = routing_port().next_step(access=request.access)
-    return step[0] if step else ""
+        return None
+    return routing_port().next_step(access=request.access)
+
+
+def _next(request: ProjectRequest) -> tuple[str, str, str] | None:
+    """Where whoever manages the runs goes on now that nothing is left to label, in the port's words; None
+    for others, and where there is nothing to press but "Label".
+    """
+    project = request.access.project
+    if not request.access.allows("runs.edit") or _missing(request):
+        return None
+    words, button, address = routing_port().next_step(access=request.access) or ("", "", "")
+    return (
+        (words, button, address) if button and address != reverse("annotate", args=[project.slug]) else None
+    )
 
 
 def _is_over(project: Project) -> bool:
@@ -197,8 +226,10 @@ def cards(request: ProjectRequest) -> list[dict[str, Any]]:
     """Items that the person labels next and that the page does not hold yet: nothing but what it shows."""
     project = request.access.project
     tasks = queue.claim_ahead(project=project, user=request.user, holding=holding(request) or set())
-    drafts = any(task.draft_value is not None for task in tasks)
-    names = dict(project.choices.values_list("key", "name")) if drafts else {}
+    tells = any(task.draft_value is not None or task.suggestion is not None for task in tasks)
+    choices = list(project.choices.all()) if tells else []
+    names = {choice.key: choice.name for choice in choices}
+    kind = TASK_TYPES[project.task_type]
     flagged = flagged_by(request.user, [task.item.pk for task in tasks])
     return [
         {
@@ -212,9 +243,36 @@ def cards(request: ProjectRequest) -> list[dict[str, Any]]:
             "flagged": task.item.pk in flagged,
             "given": task.draft_value,
             "note": _note(task, _short(in_words(task.draft_value, names))),
+            **_suggestion_part(_suggestion(task, choices, kind)),
         }
         for task in tasks
     ]
+
+
+def _suggestion(task: LeasedItem, choices: Sequence[Choice], task_type: TaskType) -> dict[str, Any] | None:
+    """What the page shows of a suggestion: in words, and its value for the script; None for none."""
+    if (shown := task.suggestion) is None:
+        return None
+    return {
+        "source": shown.source,
+        "words": in_words(shown.value, {choice.key: choice.name for choice in choices}),
+        "value": json.dumps(shown.value),
+        "monospaced": task_type.monospaced,
+        "by_letter": task_type.has_choices and _letter_accepts(choices),
+    }
+
+
+def _suggestion_part(suggestion: dict[str, Any] | None) -> dict[str, str]:
+    """Of the card of an item, and of that alone: what other items come with has no such part."""
+    if suggestion is None:
+        return {}
+    html = render_to_string("annotation/labelling/_suggestion.html", {"suggestion": suggestion})
+    return {"suggestion": html.strip()}
+
+
+def _letter_accepts(choices: Sequence[Choice]) -> bool:
+    """Whether the letter is free that accepts a suggestion: a label's own key goes first."""
+    return all(choice.hotkey.lower() != ACCEPT for choice in choices)
 
 
 def counts(request: ProjectRequest) -> dict[str, Any]:
@@ -222,17 +280,6 @@ def counts(request: ProjectRequest) -> dict[str, Any]:
     return asdict(annotator_pace(project=project, user=user)) | {
         "waiting": waiting_for(project=project, user=user)
     }
-
-
-def to_correct(label: Label) -> LeasedItem:
-    return LeasedItem(
-        work_item=label.work_item,
-        item=label.item,
-        token="",
-        expires_at=None,
-        draft_value=None,
-        correcting=label,
-    )
 
 
 def name_of(project: Project, label: Label) -> str:
@@ -304,3 +351,18 @@ def limit_reached(membership: Membership) -> str:
         "You have labelled %(n)s items today, as many as you may in a day. You can go on tomorrow.",
         membership.max_per_day or 0,
     ) % {"n": f"{membership.max_per_day or 0:,}"}
+
+
+def controls(project: Project, item: Item | None, *, given: Any = None) -> dict[str, Any]:
+    """What the controls of a task type expect, for an item that is not in the queue; None for none."""
+    kind, choices = TASK_TYPES[project.task_type], list(project.choices.all())
+    task = LeasedItem(work_item=WorkItem(item=item), item=item, token="", expires_at=None) if item else None
+    return {
+        "task_type": kind,
+        "question": project.question or kind.question,
+        "choices": choices,
+        "many_choices": len(choices) > MANY_CHOICES,
+        "choice_columns": columns_class([choice.name for choice in choices]),
+        "given": given,
+        "task": task,
+    }

@@ -13,10 +13,8 @@ from annotation.common.converters import whole_number
 from annotation.common.replaced_labels import choice_names
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.label_queries import in_words
-from annotation.labelling.page import MANY_CHOICES, columns_class, value_of
+from annotation.labelling.page import controls, value_of
 from annotation.labelling.practice import answer_practice, own_practice_answer, practice_state
-from annotation.labelling.queue import LeasedItem
-from annotation.models import HeldOutItem, WorkItem
 from annotation.task_types import TASK_TYPES
 
 
@@ -42,18 +40,10 @@ def practice(request: ProjectRequest) -> HttpResponseBase:
 def _shown(request: ProjectRequest, *, typed: Any = None) -> HttpResponseBase:
     project = request.access.project
     state = practice_state(project, request.user)
-    choices = list(project.choices.all())
-    kind = TASK_TYPES[project.task_type]
     context: dict[str, Any] = {
         "state": state,
         "place": state.done + 1,
-        "task_type": kind,
-        "question": project.question or kind.question,
-        "choices": choices,
-        "many_choices": len(choices) > MANY_CHOICES,
-        "choice_columns": columns_class([choice.name for choice in choices]),
-        "given": typed,
-        "task": _as_task(state.next) if state.next else None,
+        **controls(project, state.next.item if state.next else None, given=typed),
     }
     if request.GET.get("answered"):
         answer = own_practice_answer(project, request.user, whole_number(request.GET["answered"]))
@@ -66,8 +56,3 @@ def _shown(request: ProjectRequest, *, typed: Any = None) -> HttpResponseBase:
             "known": in_words(answer.held_out.answer, names) or _("none of them"),
         }
     return render(request, "annotation/labelling/practice.html", context)
-
-
-def _as_task(held: HeldOutItem) -> LeasedItem:
-    """As the controls expect it."""
-    return LeasedItem(work_item=WorkItem(item=held.item), item=held.item, token="", expires_at=None)

@@ -6,7 +6,7 @@ was read matches no row any more. This holds on SQLite, where `select_for_update
 PostgreSQL.
 """
 
-from annotation.labelling.answers import correct, skip, submit, undo
+from annotation.labelling.answers import correct, skip, submit, to_correct, undo
 from annotation.labelling.batches import (
     BatchProgress,
     add_items,
@@ -15,6 +15,7 @@ from annotation.labelling.batches import (
     lock_batch,
     progress_together,
     withdraw_batch,
+    withdraw_items,
 )
 from annotation.labelling.given_elsewhere import store_given
 from annotation.labelling.leases import (
@@ -38,6 +39,7 @@ from annotation.labelling.stuck_items import (
     give_up,
     somebody_may_label_blind,
     stuck_items,
+    who_is_left,
 )
 from annotation.labelling.validation import validate_value
 
@@ -74,8 +76,11 @@ __all__ = [
     "store_given",
     "stuck_items",
     "submit",
+    "to_correct",
     "undo",
     "validate_value",
+    "who_is_left",
     "withdraw_batch",
+    "withdraw_items",
     "withdraw_work_of",
 ]

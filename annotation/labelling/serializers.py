@@ -1,5 +1,5 @@
-"""What the API shows of items and labels: no prediction, no score, and no imported column, which may hold
-either.
+"""What the API shows of items and labels: no score, no imported column, which may hold one, and no prediction
+but what a plan shows as a suggestion to whoever labels.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from annotation.common.converters import LARGEST
 from annotation.labelling.queue import LeasedItem
-from annotation.models import Item, Label
+from annotation.models import Item, Label, ShownSuggestion
 
 MAX_ID = LARGEST
 
@@ -17,6 +17,7 @@ MAX_ID = LARGEST
 class ItemBody(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     text = serializers.CharField(allow_blank=True, help_text="Empty where the item is an image.")
+    erased = serializers.BooleanField(help_text="Its content was erased: there is neither text nor image.")
     image = serializers.CharField(
         allow_null=True, help_text="Path of its bytes on this site; their SHA-256 is the last part."
     )
@@ -29,6 +30,11 @@ class LabelBody(serializers.Serializer[Any]):
     version = serializers.IntegerField(help_text="1, and one more with each correction.")
     comment = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField()
+
+
+class SuggestionBody(serializers.Serializer[Any]):
+    value = serializers.JSONField(help_text="In the form of the project's task type.")
+    source = serializers.CharField(help_text="Name of the model.")  # type: ignore[assignment]
 
 
 class TaskBody(serializers.Serializer[Any]):
@@ -46,6 +52,10 @@ class TaskBody(serializers.Serializer[Any]):
         allow_null=True, help_text="An earlier answer that came too late to count."
     )
     correcting = LabelBody(allow_null=True, help_text="One's own label that is to be corrected.")
+    suggestion = SuggestionBody(
+        allow_null=True,
+        help_text="What a model answered: of a routed item where the plan of its run shows that, else null.",
+    )
 
 
 def item_content(item: Item, slug: str) -> dict[str, Any]:
@@ -54,6 +64,7 @@ def item_content(item: Item, slug: str) -> dict[str, Any]:
     return {
         "id": item.pk,
         "text": item.text,
+        "erased": item.erased_at is not None,
         "image": reverse("api_image", kwargs={"slug": slug, "sha256": image.sha256}) if image else None,
     }
 
@@ -71,7 +82,12 @@ def task_content(task: LeasedItem | None, slug: str, *, names_items: bool) -> di
         "expires_at": task.expires_at,
         "draft_value": task.draft_value,
         "correcting": label_content(task.correcting) if task.correcting else None,
+        "suggestion": _suggestion_content(task.suggestion),
     }
+
+
+def _suggestion_content(shown: ShownSuggestion | None) -> dict[str, Any] | None:
+    return None if shown is None else {"value": shown.value, "source": shown.source}
 
 
 def label_content(label: Label) -> dict[str, Any]:

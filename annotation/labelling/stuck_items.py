@@ -68,6 +68,26 @@ def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkIte
     return stuck.exclude(Exists(WorkItem.objects.filter(state=State.OPEN, slot__lt=OuterRef("slot"), **same)))
 
 
+def who_is_left(batch: WorkBatch) -> tuple[set[str], set[str]]:
+    """Usernames of those who can still label something that is open in a batch without a roster, as they have
+    neither skipped it nor answered, and of all whom it can be given to.
+    """
+    members = _who_may_label(batch)
+    skipped = Skip.objects.filter(user=OuterRef(OuterRef("user")), cleared_at__isnull=True)
+    if batch.overlap == 1:
+        skipped = skipped.filter(work_item=OuterRef("pk"))
+    else:
+        skipped = skipped.filter(work_item__item=OuterRef("item"), work_item__batch=batch)
+    labelled = Label.objects.filter(
+        item=OuterRef("item"), annotator=OuterRef(OuterRef("user")), work_item__batch=batch
+    )
+    work = WorkItem.objects.filter(batch=batch, state__in=WorkItem.UNFINISHED)
+    for_them = work.filter(~Exists(skipped), ~Exists(labelled))
+    name = f"user__{User.USERNAME_FIELD}"
+    left = members.filter(Exists(for_them)).values_list(name, flat=True)
+    return set(left), set(members.values_list(name, flat=True))
+
+
 def _stuck_by_roster(batch: WorkBatch, *, one_per_item: bool) -> QuerySet[WorkItem]:
     """What is for somebody who skipped it, or who may not label any more: nobody takes their place."""
     skipped = Skip.objects.filter(

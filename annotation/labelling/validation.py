@@ -12,6 +12,8 @@ from annotation.task_types.base import shown
 
 MAX_COMMENT = 2000
 MAX_LEAD_TIME_MS = 2**31 - 1
+GIVEN_ELSEWHERE = "elsewhere:"
+"""How the idempotency keys of labels begin that people gave in another program."""
 MAX_KEY = Label._meta.get_field("idempotency_key").max_length or 64
 
 
@@ -50,6 +52,17 @@ def check_idempotency_key(key: str) -> str:
             _("Send a random key of 1 to 64 characters, a new one for every answer."), where="idempotency_key"
         )
     return key
+
+
+def sent_key(key: str) -> str:
+    """One that a page or a program sent: it may not look like those of labels from another program."""
+    if key.startswith(GIVEN_ELSEWHERE):
+        raise InputError(
+            _("A key that begins with “%(begin)s” is this server's own; send a random one.")
+            % {"begin": GIVEN_ELSEWHERE},
+            where="idempotency_key",
+        )
+    return check_idempotency_key(key)
 
 
 def usable_lead_time(lead_time_ms: int | None) -> int | None:

@@ -4,7 +4,7 @@ The page holds the next items ahead and sends answers from a queue of its own (s
 that says what it is `holding` gets the outcome and further items as JSON, or, where something else is to be
 looked at, the part of the page that shows it. Without JavaScript an answer is a form, and the page that it
 is redirected to has the next item. Nothing here says what an item is asked for, and no model's answer comes
-near it.
+near it, but for routed items of a run whose plan shows it as a suggestion (annotation.labelling.suggestions).
 """
 
 from collections.abc import Callable
@@ -35,7 +35,6 @@ from annotation.labelling.page import (
     own_label,
     redirected,
     show,
-    to_correct,
     value_of,
     work_item_id,
 )
@@ -73,7 +72,7 @@ def from_the_page(view: View) -> View:
 @from_the_page
 def annotate(request: ProjectRequest) -> HttpResponseBase:
     if wanted := request.GET.get("correct"):
-        return show(request, to_correct(own_label(request, wanted)))
+        return show(request, queue.to_correct(own_label(request, wanted)))
     if must_practise(project=request.access.project, user=request.user):
         address = reverse("practice", args=[request.access.project.slug])
         return HttpResponse(headers={"HX-Redirect": address}) if request.htmx else redirect(address)
@@ -214,13 +213,13 @@ def shortcuts(request: ProjectRequest) -> HttpResponseBase:
 def _correct(request: ProjectRequest, label: Label) -> HttpResponseBase:
     if label.work_item.batch.locked_at and request.POST.get("confirm") != "yes":
         said = Flash(_("Not changed. Tick the box first to say that you want to change it."), trouble=True)
-        task = to_correct(label)
+        task = queue.to_correct(label)
         return show(request, task, said) if request.htmx else redirected(request, task, said)
     try:
         newest = queue.correct(user=request.user, label_id=label.pk, **answer_of(request))
     except InputError as error:
         said = Flash(error.message, trouble=True)
-        return show(request, to_correct(label), said, typed=_typed(request))
+        return show(request, queue.to_correct(label), said, typed=_typed(request))
     except ConflictError as error:
         return _next(request, Flash(str(error), trouble=True), "gone")
     return _next(

@@ -151,6 +151,46 @@ RUNS = {
 """Of what happens in a run the subject, and what is said of it."""
 
 
+LINKED = "account.linked"
+LOG_IN = {
+    "account.app_set_up": gettext_noop("An authenticator app was set up for the account %(name)s."),
+    "account.app_removed": gettext_noop("The authenticator app of the account %(name)s was removed."),
+    "account.passkey_added": gettext_noop("A passkey was added to the account %(name)s."),
+    "account.passkey_removed": gettext_noop("A passkey of the account %(name)s was removed."),
+    "account.recovery_codes_made": gettext_noop("New recovery codes were made for the account %(name)s."),
+    "account.recovery_code_used": gettext_noop("A recovery code of the account %(name)s was used to log in."),
+    "account.second_factor_reset": gettext_noop(
+        "Whoever runs the server ended the two-step log-in of the account %(name)s."
+    ),
+    "account.second_step_failed": gettext_noop(
+        "Somebody came as far as the second step of the log-in to the account %(name)s, and failed at it."
+    ),
+    LINKED: gettext_noop(
+        "From now on the log-in provider lets into the account %(name)s; its password and two-step log-in "
+        "are gone."
+    ),
+}
+"""Of how somebody logs in, what they are told."""
+
+
+def _log_in(mail: Mail) -> Letter:
+    if mail.kind == LINKED:  # there is no password any more to be changed
+        else_do = _("If that was you, do nothing. If it was not, tell whoever runs the server at once.")
+    else:
+        else_do = _(
+            "If that was you, do nothing. If it was not, change your password and look at your account."
+        )
+    return Letter(
+        _("How you log in to HyPAC"),
+        [
+            _(LOG_IN[mail.kind]) % {"name": _user(mail).username},
+            else_do,
+        ],
+        _("Open your account"),
+        reverse("account"),
+    )
+
+
 def _run(mail: Mail) -> Letter:
     named = {"project": mail.data["name"], "run": mail.data["run"]}
     subject, line = (_(words) % named for words in RUNS[mail.kind])
@@ -190,6 +230,7 @@ LETTERS: dict[str, Callable[[Mail], Letter]] = {
     kinds.INVITATION: _invitation,
     kinds.WORK: _work,
     **dict.fromkeys(RUNS, _run),
+    **dict.fromkeys(LOG_IN, _log_in),
     "annotator.paused": _paused,
     "job.failed": _job_failed,
 }
@@ -209,7 +250,7 @@ def still_wanted(mail: Mail) -> bool:
         return user.email_confirmed_at is None
     if user.email_confirmed_at is None:
         return False
-    if mail.kind == kinds.PASSWORD:
+    if mail.kind == kinds.PASSWORD or mail.kind in LOG_IN:
         return True
     if mail.kind == kinds.WORK:
         return user.mail_work

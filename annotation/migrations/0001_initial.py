@@ -299,6 +299,22 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name", "id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("human_cost__gte", 0)), name="project_human_cost_not_negative"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("lease_seconds__gte", 30)), name="project_lease_at_least_30_s"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("overlap__gte", 1), ("overlap__lte", 9)),
+                        name="project_overlap_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("overlap_share__gt", 0), ("overlap_share__lte", 1)),
+                        name="project_overlap_share_range",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -362,6 +378,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["project_id", "user_id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "user"), name="membership_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("role__in", ["owner", "manager", "reviewer", "annotator", "viewer"])
+                        ),
+                        name="membership_role_known",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -471,6 +496,29 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ["queued", "running"])),
+                        fields=["state", "heartbeat_at"],
+                        name="job_unfinished",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(
+                            ("state__in", ["queued", "running", "paused"]),
+                            models.Q(("unique_key", ""), _negated=True),
+                        ),
+                        fields=("project", "unique_key"),
+                        name="job_unfinished_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["queued", "running", "paused", "done", "failed", "cancelled"])
+                        ),
+                        name="job_state_known",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -548,6 +596,36 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("role__in", ["owner", "manager", "reviewer", "annotator", "viewer"])
+                        ),
+                        name="invitation_role_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_uses__gte", 1), ("uses__lte", models.F("max_uses"))),
+                        name="invitation_uses_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("token_hash__isnull", False), ("user__isnull", True)),
+                            models.Q(("max_uses", 1), ("token_hash__isnull", True), ("user__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="invitation_link_or_person",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(
+                            ("declined_at__isnull", True),
+                            ("revoked_at__isnull", True),
+                            ("user__isnull", False),
+                            ("uses", 0),
+                        ),
+                        fields=("project", "user"),
+                        name="invitation_pending_once",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -606,6 +684,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["project_id", "name"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "name"), name="connection_name_once"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -655,6 +736,18 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["project_id", "position"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "key"), name="choice_key_once"),
+                    models.UniqueConstraint(fields=("project", "position"), name="choice_position_once"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("hotkey", ""), _negated=True),
+                        fields=("project", "hotkey"),
+                        name="choice_hotkey_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("key", ""), _negated=True), name="choice_key_not_empty"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -696,6 +789,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
+                "indexes": [
+                    models.Index(fields=["project", "-id"], name="audit_by_project"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -754,6 +850,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("role__in", ["", "owner", "manager", "reviewer", "annotator", "viewer"])
+                        ),
+                        name="api_token_role_known",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -785,6 +889,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("project", "sha256"), name="stored_file_once_per_project"
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Item",
@@ -849,6 +960,25 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["project_id", "position"],
+                "indexes": [
+                    models.Index(fields=["project", "content_hash"], name="item_content"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "external_id"), name="item_external_id_once"),
+                    models.UniqueConstraint(fields=("project", "position"), name="item_position_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("external_id", ""), _negated=True),
+                        name="item_external_id_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("image__isnull", False), ("text", "")),
+                            models.Q(("image__isnull", True), models.Q(("text", ""), _negated=True)),
+                            _connector="OR",
+                        ),
+                        name="item_text_or_image",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1004,6 +1134,32 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "webhook deliveries",
                 "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "pending")),
+                        fields=["webhook", "next_attempt_at"],
+                        name="webhook_delivery_due",
+                    ),
+                    models.Index(fields=["created_at"], name="webhook_delivery_by_age"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("webhook", "message_id"), name="webhook_message_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["pending", "delivered", "failed"])),
+                        name="webhook_delivery_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("next_attempt_at__isnull", False), ("state", "pending")),
+                            models.Q(
+                                models.Q(("state", "pending"), _negated=True),
+                                ("next_attempt_at__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="webhook_delivery_waits_for_a_time",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1155,6 +1311,30 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["id"],
+                "indexes": [
+                    models.Index(fields=["item"], name="settlement_by_item"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("batch", "item", "version"), name="settlement_version_once"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("supersedes__isnull", True), ("version", 1)),
+                            models.Q(("supersedes__isnull", False), ("version__gt", 1)),
+                            _connector="OR",
+                        ),
+                        name="settlement_version_and_predecessor",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("decided_by__isnull", False), ("method", "adjudicated")),
+                            ("method__in", ["majority", "dawid_skene"]),
+                            _connector="OR",
+                        ),
+                        name="settlement_method_and_person",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1240,6 +1420,52 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["batch", "state", "priority", "order"], name="work_item_queue"),
+                    models.Index(
+                        condition=models.Q(("assigned_to__isnull", False)),
+                        fields=["batch", "assigned_to", "state", "priority", "order"],
+                        name="work_item_by_person",
+                    ),
+                    models.Index(
+                        condition=models.Q(("state", "leased")), fields=["leased_to"], name="work_item_leases"
+                    ),
+                    models.Index(fields=["item", "state"], name="work_item_by_item"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("batch", "item", "slot"), name="work_item_once"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "leased")),
+                        fields=("item", "slot"),
+                        name="work_item_one_lease_per_item",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("lease_expires_at__isnull", False),
+                                ("leased_to__isnull", False),
+                                ("state", "leased"),
+                                models.Q(("lease_token", ""), _negated=True),
+                            ),
+                            models.Q(
+                                models.Q(("state", "leased"), _negated=True),
+                                ("lease_expires_at__isnull", True),
+                                ("lease_token", ""),
+                                ("leased_to__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="work_item_lease_whole",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["open", "leased", "done", "unlabelable", "withdrawn"])
+                        ),
+                        name="work_item_state_known",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Skip",
@@ -1287,6 +1513,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("cleared_at__isnull", True)),
+                        fields=("work_item", "user"),
+                        name="skip_once_per_person",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Label",
@@ -1348,6 +1583,37 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("lead_time_ms__isnull", False)),
+                        fields=["lead_time_ms", "id"],
+                        name="label_by_time",
+                    ),
+                    models.Index(
+                        condition=models.Q(("comment", ""), _negated=True),
+                        fields=["item"],
+                        name="label_with_comment",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("annotator", "idempotency_key"), name="label_submitted_once"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("supersedes__isnull", True)),
+                        fields=("work_item",),
+                        name="label_first_once_per_work_item",
+                    ),
+                    models.UniqueConstraint(fields=("work_item", "version"), name="label_version_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("supersedes__isnull", True), ("version", 1)),
+                            models.Q(("supersedes__isnull", False), ("version__gt", 1)),
+                            _connector="OR",
+                        ),
+                        name="label_version_and_predecessor",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1379,6 +1645,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("work_item", "user"), name="draft_once"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Comment",
@@ -1433,6 +1704,33 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("is_flag", True), ("resolved_at__isnull", True)),
+                        fields=["item"],
+                        name="comment_open_flags",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("is_flag", True), models.Q(("text", ""), _negated=True), _connector="OR"
+                        ),
+                        name="comment_flag_or_text",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("resolved_at__isnull", True), ("resolved_by__isnull", True)),
+                            models.Q(
+                                ("is_flag", True),
+                                ("resolved_at__isnull", False),
+                                ("resolved_by__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="comment_resolution_whole",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1514,394 +1812,5 @@ class Migration(migrations.Migration):
                 "ordering": ["-id"],
                 "constraints": [models.UniqueConstraint(fields=("user", "key"), name="keyed_request_once")],
             },
-        ),
-        migrations.AddConstraint(
-            model_name="project",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("human_cost__gte", 0)), name="project_human_cost_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="project",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("lease_seconds__gte", 30)), name="project_lease_at_least_30_s"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="project",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("overlap__gte", 1), ("overlap__lte", 9)), name="project_overlap_range"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="project",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("overlap_share__gt", 0), ("overlap_share__lte", 1)),
-                name="project_overlap_share_range",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.UniqueConstraint(fields=("project", "user"), name="membership_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("role__in", ["owner", "manager", "reviewer", "annotator", "viewer"])),
-                name="membership_role_known",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                condition=models.Q(("state__in", ["queued", "running"])),
-                fields=["state", "heartbeat_at"],
-                name="job_unfinished",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(
-                    ("state__in", ["queued", "running", "paused"]),
-                    models.Q(("unique_key", ""), _negated=True),
-                ),
-                fields=("project", "unique_key"),
-                name="job_unfinished_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state__in", ["queued", "running", "paused", "done", "failed", "cancelled"])
-                ),
-                name="job_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="invitation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("role__in", ["owner", "manager", "reviewer", "annotator", "viewer"])),
-                name="invitation_role_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="invitation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("max_uses__gte", 1), ("uses__lte", models.F("max_uses"))),
-                name="invitation_uses_range",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="invitation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("token_hash__isnull", False), ("user__isnull", True)),
-                    models.Q(("max_uses", 1), ("token_hash__isnull", True), ("user__isnull", False)),
-                    _connector="OR",
-                ),
-                name="invitation_link_or_person",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="invitation",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(
-                    ("declined_at__isnull", True),
-                    ("revoked_at__isnull", True),
-                    ("user__isnull", False),
-                    ("uses", 0),
-                ),
-                fields=("project", "user"),
-                name="invitation_pending_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="connection",
-            constraint=models.UniqueConstraint(fields=("project", "name"), name="connection_name_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="choice",
-            constraint=models.UniqueConstraint(fields=("project", "key"), name="choice_key_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="choice",
-            constraint=models.UniqueConstraint(fields=("project", "position"), name="choice_position_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="choice",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("hotkey", ""), _negated=True),
-                fields=("project", "hotkey"),
-                name="choice_hotkey_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="choice",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("key", ""), _negated=True), name="choice_key_not_empty"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="auditevent",
-            index=models.Index(fields=["project", "-id"], name="audit_by_project"),
-        ),
-        migrations.AddConstraint(
-            model_name="apitoken",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("role__in", ["", "owner", "manager", "reviewer", "annotator", "viewer"])),
-                name="api_token_role_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="storedfile",
-            constraint=models.UniqueConstraint(
-                fields=("project", "sha256"), name="stored_file_once_per_project"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="item",
-            index=models.Index(fields=["project", "content_hash"], name="item_content"),
-        ),
-        migrations.AddConstraint(
-            model_name="item",
-            constraint=models.UniqueConstraint(
-                fields=("project", "external_id"), name="item_external_id_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="item",
-            constraint=models.UniqueConstraint(fields=("project", "position"), name="item_position_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="item",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("external_id", ""), _negated=True), name="item_external_id_not_empty"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="item",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("image__isnull", False), ("text", "")),
-                    models.Q(("image__isnull", True), models.Q(("text", ""), _negated=True)),
-                    _connector="OR",
-                ),
-                name="item_text_or_image",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="webhookdelivery",
-            index=models.Index(
-                condition=models.Q(("state", "pending")),
-                fields=["webhook", "next_attempt_at"],
-                name="webhook_delivery_due",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="webhookdelivery",
-            index=models.Index(fields=["created_at"], name="webhook_delivery_by_age"),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookdelivery",
-            constraint=models.UniqueConstraint(fields=("webhook", "message_id"), name="webhook_message_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookdelivery",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["pending", "delivered", "failed"])),
-                name="webhook_delivery_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookdelivery",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("next_attempt_at__isnull", False), ("state", "pending")),
-                    models.Q(
-                        models.Q(("state", "pending"), _negated=True), ("next_attempt_at__isnull", True)
-                    ),
-                    _connector="OR",
-                ),
-                name="webhook_delivery_waits_for_a_time",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="settlement",
-            index=models.Index(fields=["item"], name="settlement_by_item"),
-        ),
-        migrations.AddConstraint(
-            model_name="settlement",
-            constraint=models.UniqueConstraint(
-                fields=("batch", "item", "version"), name="settlement_version_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlement",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("supersedes__isnull", True), ("version", 1)),
-                    models.Q(("supersedes__isnull", False), ("version__gt", 1)),
-                    _connector="OR",
-                ),
-                name="settlement_version_and_predecessor",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlement",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("decided_by__isnull", False), ("method", "adjudicated")),
-                    ("method__in", ["majority", "dawid_skene"]),
-                    _connector="OR",
-                ),
-                name="settlement_method_and_person",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="workitem",
-            index=models.Index(fields=["batch", "state", "priority", "order"], name="work_item_queue"),
-        ),
-        migrations.AddIndex(
-            model_name="workitem",
-            index=models.Index(
-                condition=models.Q(("assigned_to__isnull", False)),
-                fields=["batch", "assigned_to", "state", "priority", "order"],
-                name="work_item_by_person",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="workitem",
-            index=models.Index(
-                condition=models.Q(("state", "leased")), fields=["leased_to"], name="work_item_leases"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="workitem",
-            index=models.Index(fields=["item", "state"], name="work_item_by_item"),
-        ),
-        migrations.AddConstraint(
-            model_name="workitem",
-            constraint=models.UniqueConstraint(fields=("batch", "item", "slot"), name="work_item_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="workitem",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "leased")),
-                fields=("item", "slot"),
-                name="work_item_one_lease_per_item",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="workitem",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("lease_expires_at__isnull", False),
-                        ("leased_to__isnull", False),
-                        ("state", "leased"),
-                        models.Q(("lease_token", ""), _negated=True),
-                    ),
-                    models.Q(
-                        models.Q(("state", "leased"), _negated=True),
-                        ("lease_expires_at__isnull", True),
-                        ("lease_token", ""),
-                        ("leased_to__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="work_item_lease_whole",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="workitem",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["open", "leased", "done", "unlabelable", "withdrawn"])),
-                name="work_item_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="skip",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("cleared_at__isnull", True)),
-                fields=("work_item", "user"),
-                name="skip_once_per_person",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="label",
-            index=models.Index(
-                condition=models.Q(("lead_time_ms__isnull", False)),
-                fields=["lead_time_ms", "id"],
-                name="label_by_time",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="label",
-            index=models.Index(
-                condition=models.Q(("comment", ""), _negated=True), fields=["item"], name="label_with_comment"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="label",
-            constraint=models.UniqueConstraint(
-                fields=("annotator", "idempotency_key"), name="label_submitted_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="label",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("supersedes__isnull", True)),
-                fields=("work_item",),
-                name="label_first_once_per_work_item",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="label",
-            constraint=models.UniqueConstraint(fields=("work_item", "version"), name="label_version_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="label",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("supersedes__isnull", True), ("version", 1)),
-                    models.Q(("supersedes__isnull", False), ("version__gt", 1)),
-                    _connector="OR",
-                ),
-                name="label_version_and_predecessor",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="draft",
-            constraint=models.UniqueConstraint(fields=("work_item", "user"), name="draft_once"),
-        ),
-        migrations.AddIndex(
-            model_name="comment",
-            index=models.Index(
-                condition=models.Q(("is_flag", True), ("resolved_at__isnull", True)),
-                fields=["item"],
-                name="comment_open_flags",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="comment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("is_flag", True), models.Q(("text", ""), _negated=True), _connector="OR"),
-                name="comment_flag_or_text",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="comment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("resolved_at__isnull", True), ("resolved_by__isnull", True)),
-                    models.Q(
-                        ("is_flag", True), ("resolved_at__isnull", False), ("resolved_by__isnull", False)
-                    ),
-                    _connector="OR",
-                ),
-                name="comment_resolution_whole",
-            ),
         ),
     ]

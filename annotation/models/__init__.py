@@ -1,17 +1,28 @@
-from annotation.models.common import AuditEvent, KeyedRequest
+from annotation.models.common import AuditEvent, KeyedRequest, UsedOnce
 from annotation.models.held_out import HeldOutItem, PracticeAnswer
 from annotation.models.items import Item, StoredFile
 from annotation.models.jobs import Job, JobProblem
-from annotation.models.labelling import Comment, Draft, Label, Settlement, Skip, WorkBatch, WorkItem
+from annotation.models.labelling import (
+    Comment,
+    Draft,
+    Label,
+    Settlement,
+    ShownSuggestion,
+    Skip,
+    WorkBatch,
+    WorkItem,
+)
 from annotation.models.outside import Connection, Mail, Webhook, WebhookDelivery
-from annotation.models.people import ApiToken, AttemptBucket, Invitation, User
+from annotation.models.people import ApiToken, AttemptBucket, Invitation, SignOnSession, User
 from annotation.models.projects import MAX_OVERLAP, Choice, Membership, Project, ReplacedChoice
+from annotation.models.second_factor import AuthenticatorApp, Passkey, RecoveryCode
 
 __all__ = [
     "MAX_OVERLAP",
     "ApiToken",
     "AttemptBucket",
     "AuditEvent",
+    "AuthenticatorApp",
     "Choice",
     "Comment",
     "Connection",
@@ -25,12 +36,17 @@ __all__ = [
     "Label",
     "Mail",
     "Membership",
+    "Passkey",
     "PracticeAnswer",
     "Project",
+    "RecoveryCode",
     "ReplacedChoice",
     "Settlement",
+    "ShownSuggestion",
+    "SignOnSession",
     "Skip",
     "StoredFile",
+    "UsedOnce",
     "User",
     "Webhook",
     "WebhookDelivery",

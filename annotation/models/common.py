@@ -5,7 +5,7 @@ from annotation.models.projects import Project
 
 
 class AuditEvent(models.Model):
-    """Who did what to what, and when. Rows are never changed."""
+    """Who did what to what, and when. Rows are never changed, but for names of people who were erased."""
 
     project = models.ForeignKey(
         Project, null=True, blank=True, on_delete=models.CASCADE, related_name="audit_events"
@@ -16,6 +16,12 @@ class AuditEvent(models.Model):
     action = models.CharField(max_length=60)
     target = models.CharField(max_length=120, blank=True, help_text="For example run:3 or item:17.")
     data = models.JSONField(default=dict)
+    redactions = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="How often a name in it gave way to a number, as that person was erased.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -47,3 +53,13 @@ class KeyedRequest(models.Model):
 
     def __str__(self) -> str:
         return f"{self.address} ({self.status or 'under way'})"
+
+
+class UsedOnce(models.Model):
+    """What somebody showed and nobody may show again, until it would be refused anyway."""
+
+    name = models.CharField(max_length=100, primary_key=True, help_text="Its kind and its SHA-256.")
+    until = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,4 +1,4 @@
-"""Items that are kept out of every run, to practise on or to check people with."""
+"""Items that are kept out of every run: to practise on, to check people with, or to compare prompts on."""
 
 from django.conf import settings
 from django.db import models
@@ -15,6 +15,9 @@ class HeldOutItem(models.Model):
     class Purpose(models.TextChoices):
         PRACTICE = "practice", _("Practice")
         GOLD = "gold", _("Gold")
+        PROMPTS = "prompts", _("Comparing prompts")
+
+    FOR_PEOPLE = (Purpose.PRACTICE, Purpose.GOLD)
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="held_out")
     item = models.OneToOneField(Item, on_delete=models.RESTRICT, related_name="held_out")
@@ -33,7 +36,7 @@ class HeldOutItem(models.Model):
         ordering = ["id"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(purpose__in=["practice", "gold"]), name="held_out_purpose_known"
+                condition=Q(purpose__in=["practice", "gold", "prompts"]), name="held_out_purpose_known"
             ),
         ]
         indexes = [models.Index(fields=["project", "purpose"], name="held_out_by_purpose")]

@@ -27,7 +27,9 @@ class StoredFile(models.Model):
 
 
 class Item(models.Model):
-    """One thing to label: a text or an image, with the columns it came with."""
+    """One thing to label: a text or an image, with the columns it came with; without either once it was
+    erased.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="items")
     external_id = models.CharField(max_length=255, help_text="Its name in the imported data.")
@@ -53,6 +55,9 @@ class Item(models.Model):
         max_length=64, help_text="SHA-256 of what people see; equal content is reported."
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    erased_at = models.DateTimeField(
+        null=True, editable=False, help_text="When its content was erased; name, labels and hash stay."
+    )
 
     class Meta:
         ordering = ["project_id", "position"]
@@ -61,11 +66,16 @@ class Item(models.Model):
             models.UniqueConstraint(fields=["project", "position"], name="item_position_once"),
             models.CheckConstraint(condition=~Q(external_id=""), name="item_external_id_not_empty"),
             models.CheckConstraint(
-                condition=Q(image__isnull=False, text="") | (Q(image__isnull=True) & ~Q(text="")),
+                condition=Q(erased_at__isnull=True, image__isnull=False, text="")
+                | (Q(erased_at__isnull=True, image__isnull=True) & ~Q(text=""))
+                | Q(erased_at__isnull=False, image__isnull=True, text=""),
                 name="item_text_or_image",
             ),
         ]
-        indexes = [models.Index(fields=["project", "content_hash"], name="item_content")]
+        indexes = [
+            models.Index(fields=["project", "content_hash"], name="item_content"),
+            models.Index(fields=["project"], condition=Q(erased_at__isnull=False), name="item_erased"),
+        ]
 
     def __str__(self) -> str:
         return self.external_id

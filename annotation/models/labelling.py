@@ -39,6 +39,11 @@ class WorkBatch(models.Model):
         db_default=False,
         help_text="Its answers are compared with known ones; they are nobody's labels of record.",
     )
+    suggests = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whoever labels one of its items is shown what a model answered, where one did.",
+    )
     locked_at = models.DateTimeField(
         null=True, blank=True, help_text="From then on a correction makes what rests on these labels invalid."
     )
@@ -58,6 +63,13 @@ class WorkBatch(models.Model):
     class Meta:
         ordering = ["id"]
         verbose_name_plural = "work batches"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(suggests=False)
+                | Q(blind=False, overlap=1, third_decides=False, for_round=False, for_gold=False),
+                name="work_batch_suggests_to_nobody_blind",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"Batch {self.pk} of {self.project}"
@@ -189,8 +201,33 @@ class Draft(models.Model):
         return f"Draft for work item {self.work_item_id}"
 
 
+class ShownSuggestion(models.Model):
+    """What a model answered, as somebody was shown it with a work item before they answered."""
+
+    work_item = models.ForeignKey(WorkItem, on_delete=models.CASCADE, related_name="suggestions")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    value = models.JSONField(help_text="Canonical, as in labels.")
+    source = models.CharField(max_length=100, help_text="Name of the model.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["work_item", "user"], name="suggestion_shown_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.value} by {self.source} for work item {self.work_item_id}"
+
+
 class Label(models.Model):
     """One answer by one person. A correction is a new row that names the one it replaces."""
+
+    class Suggestion(models.TextChoices):
+        """What the answer is beside what a model answered; of most nothing was shown."""
+
+        NONE = "", _("None was shown")
+        TAKEN = "taken", _("The same")
+        OTHER = "other", _("Another one")
 
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="labels")
     work_item = models.ForeignKey(WorkItem, on_delete=models.CASCADE, related_name="labels")
@@ -204,6 +241,14 @@ class Label(models.Model):
     comment = models.TextField(blank=True, max_length=2000)
     lead_time_ms = models.PositiveIntegerField(
         null=True, blank=True, help_text="Time on the item as the page measured it."
+    )
+    suggestion = models.CharField(
+        max_length=10,
+        choices=Suggestion,
+        blank=True,
+        default=Suggestion.NONE,
+        db_default="",
+        help_text="Whether the person was shown what a model answered, and gave the same answer.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -220,6 +265,9 @@ class Label(models.Model):
             models.CheckConstraint(
                 condition=Q(version=1, supersedes__isnull=True) | Q(version__gt=1, supersedes__isnull=False),
                 name="label_version_and_predecessor",
+            ),
+            models.CheckConstraint(
+                condition=Q(suggestion__in=["", "taken", "other"]), name="label_suggestion_known"
             ),
         ]
         indexes = [

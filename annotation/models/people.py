@@ -1,4 +1,5 @@
 import hashlib
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -156,6 +157,12 @@ class User(AbstractUser):
     signed_on_at = models.DateTimeField(
         null=True, editable=False, help_text="When they last logged in there."
     )
+    sessions_ended = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="How often all sessions were ended while the password stayed.",
+    )
     username_key = NameKey()
     username_look = NameLook()
     # Not a foreign key: it stays known when that project is gone.
@@ -173,6 +180,11 @@ class User(AbstractUser):
         default=timezone.now,
         editable=False,
         help_text="When its holder last chose the password; null: whoever made the account still knows it.",
+    )
+    erased_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When all that says who they are was removed; what they did stays, under a number.",
     )
     reset_link_at = models.DateTimeField(
         null=True, editable=False, help_text="When a link for setting the password was last made."
@@ -200,6 +212,16 @@ class User(AbstractUser):
                 {"username": _("This name looks like that of another account. Choose one that differs more.")}
             )
 
+    def get_session_auth_hash(self) -> str:
+        """What each session has a copy of, and ends with when it changes."""
+        return self._since_the_last_end(super().get_session_auth_hash())
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        yield from map(self._since_the_last_end, super().get_session_auth_fallback_hash())
+
+    def _since_the_last_end(self, of_password: str) -> str:
+        return f"{of_password}:{self.sessions_ended}" if self.sessions_ended else of_password
+
     def check_password(self, raw_password: str | None) -> bool:
         """A password that Django hashes anew, and better, at a log-in is the same one: tokens go on."""
         return check_password(raw_password, self.password, self._hash_anew)
@@ -226,6 +248,23 @@ class AttemptBucket(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SignOnSession(models.Model):
+    """A session that began at the OpenID Connect provider, which can end it there."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    session_key = models.CharField(max_length=40, unique=True)
+    sid = models.CharField(
+        max_length=255,
+        blank=True,
+        db_index=True,
+        help_text="What the provider calls it; empty: nothing.",
+    )
+    ends_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"Session of {self.user}"
 
 
 class Invitation(models.Model):

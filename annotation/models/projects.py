@@ -58,6 +58,14 @@ class Project(models.Model):
         help_text="annotation.common.markdown.VERSION by which that was made.",
     )
     currency = models.CharField(max_length=12, default="USD")
+    loss = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What counts as an error where a plan says nothing else; empty: what suits the task type.",
+    )
+    loss_params = models.JSONField(default=dict, db_default={}, blank=True)
     human_cost = models.DecimalField(
         max_digits=14,
         decimal_places=6,

@@ -1,38 +1,44 @@
 """Logging in and out, one's own account and password, and the page that says the server is alive."""
 
-from datetime import datetime, timedelta
+import time
 from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import views as auth_views
+from django.contrib.auth import logout as auth_logout, views as auth_views
 from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN
+from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import Resolver404, resolve, reverse, reverse_lazy
-from django.utils import timezone
-from django.utils.formats import date_format
+from django.urls import reverse, reverse_lazy
 from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_post_parameters
 from django_htmx.http import HttpResponseClientRedirect
 
 from annotation.common import audit, limits
 from annotation.common.access import PageRequest, public, signed_in
 from annotation.common.mail import ask_to_confirm, is_on
+from annotation.errors import HypacError
 from annotation.models import User
 from annotation.models.projects import LONG_COLUMNS
 from annotation.people import attempt_limits as attempts, own_data
 from annotation.people.attempt_limits import throttled
+from annotation.people.erase import erase_person, erasure_in_words
 from annotation.people.forms import AccountDetailsForm, ChangePasswordForm, ResetPasswordForm
 from annotation.people.invitations_views import IN_SESSION, invitations_shown
 from annotation.people.log_in import has_sign_on, may_use_password
 from annotation.people.members import name_of
-from annotation.people.password_links import tokens
+from annotation.people.password_links import chose_before_link, link_in_words, tokens
+from annotation.people.second_factor import steps
+from annotation.people.second_factor.forms import PasswordForm
+from annotation.people.second_factor.having import has_one
 from annotation.people.sign_on import log_out_address
-from annotation.people.sign_on_views import ID_TOKEN, address_here
+from annotation.people.sign_on_views import ID_TOKEN, SIGNED_ON_AT, address_here
 
 LOG_OUT_THERE = "log_out_there"  # in the session
+ERASED_WITHIN = 600  # seconds
 
 
 class _LoginView(auth_views.LoginView):
@@ -55,12 +61,12 @@ class _LoginView(auth_views.LoginView):
         return super().dispatch(request, *args, **kwargs)
 
     def form_valid(self, form: Any) -> HttpResponse:
-        user = cast(User, form.get_user())
-        before, made = user.last_login, user.reset_link_at
-        response = super().form_valid(form)
-        if made and (before is None or before < made) and _chose_before_link(user):
-            messages.warning(self.request, _reset_link_in_words(user))
-        return response
+        user, wanted = cast(User, form.get_user()), self.get_success_url()
+        if has_one(user):
+            steps.begin(self.request, user, wanted)
+            return redirect("second_step")
+        steps.enter(self.request, user)
+        return redirect(wanted)
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return self.render_to_response(self.get_context_data(form=form, tries_left=self._tries_left()))
@@ -74,18 +80,20 @@ class _LoginView(auth_views.LoginView):
         return limit - failures if failures >= limit / 2 else None
 
     def get_redirect_url(self, *args: Any, **kwargs: Any) -> str:
-        """Where the person wanted to go, unless that was sending a form: then nothing is there to look at."""
-        wanted = super().get_redirect_url(*args, **kwargs)
-        try:
-            view = resolve(wanted.partition("?")[0]).func
-        except Resolver404:
-            return wanted if wanted == "" else ""
-        return wanted if "GET" in getattr(view, "methods", ("GET",)) else ""
+        return steps.to_look_at(super().get_redirect_url(*args, **kwargs))
 
 
 @public("GET", "POST")
 def login(request: HttpRequest) -> HttpResponseBase:
     return _LoginView.as_view()(request)
+
+
+@public("GET", "POST")
+def admin_login(request: HttpRequest) -> HttpResponseBase:
+    """In place of Django's own for the administration, which knows no second step."""
+    if request.user.is_authenticated and not request.user.is_staff:
+        raise PermissionDenied
+    return login(request)
 
 
 @signed_in("POST")
@@ -151,7 +159,8 @@ def account(request: HttpRequest) -> HttpResponseBase:
             "all": mine.count(),
             "mail_is_on": is_on(),
             "provider": "" if may_use_password(user) else settings.HYPAC_OIDC_NAME,
-            "reset_link": _reset_link_in_words(user) if _chose_before_link(user) else "",
+            "reset_link": link_in_words(user) if chose_before_link(user) else "",
+            "has_second_factor": has_one(user),
             **invitations_shown(user),
         },
     )
@@ -171,40 +180,40 @@ def account_data(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _chose_before_link(user: User) -> bool:
-    """Whether a link was made for the password that is in use, as far as its holder knows."""
-    chosen, made = user.password_chosen_at, user.reset_link_at
-    return made is not None and (chosen is None or chosen < made)
+@signed_in("POST")
+@sensitive_post_parameters("password")
+def account_erase(request: HttpRequest) -> HttpResponseBase:
+    """Whose name is typed: one's own, or for administrators anybody's."""
+    me, typed = cast(User, request.user), request.POST.get("typed", "").strip()
+    if words := _not_shown_to_be(me, request):
+        messages.error(request, words)
+        return redirect("account")
+    other = User.objects.filter(username=typed).first() if me.is_superuser else None
+    try:
+        done = erase_person(user=other or me, actor=me, typed=typed)
+    except HypacError as error:
+        messages.error(request, str(error))
+        return redirect("account")
+    if other is not None and other.pk != me.pk:
+        messages.success(request, erasure_in_words(done))
+        return redirect("account")
+    auth_logout(request)
+    messages.success(request, erasure_in_words(done))
+    return redirect("login")
 
 
-def _reset_link_in_words(user: User) -> str:
-    by = user.reset_link_by
-    if user.password_chosen_at is None and by is not None and (by.is_staff or by.is_superuser):
-        words = _(
-            "On %(when)s %(name)s set your password, or made a link with which it can be set. Choose a new "
-            "one, and ask them about it if you did not want that."
-        )
-    elif _is_open(user):
-        words = _(
-            "On %(when)s %(name)s made a link with which your password can be set. If you did not ask for "
-            "it, choose a new password."
-        )
-    else:
-        words = _(
-            "On %(when)s %(name)s made a link for setting your password. It has ended. If you did not ask "
-            "for it, choose a new password."
-        )
-    return words % {
-        "when": date_format(timezone.localtime(user.reset_link_at), "j M Y, H:i T"),
-        "name": by.username if by else _("somebody whose account is gone"),
-    }
-
-
-def _is_open(user: User) -> bool:
-    """Whether the link may hold still: it ends with time, and with the next log-in."""
-    made = cast(datetime, user.reset_link_at)
-    ended = timezone.now() > made + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
-    return not ended and (user.last_login is None or user.last_login < made)
+def _not_shown_to_be(user: User, request: HttpRequest) -> str:
+    """Why it may be somebody else who found an open session, in words; "" for whoever gave the password
+    again, or came from the provider a moment ago.
+    """
+    if not may_use_password(user):
+        if time.time() - request.session.get(SIGNED_ON_AT, 0) < ERASED_WITHIN:
+            return ""
+        words = _("Nothing was erased. Log out, log in by %(provider)s again, and erase within ten minutes.")
+        return words % {"provider": settings.HYPAC_OIDC_NAME}
+    if PasswordForm(request.POST, request=request, user=user).is_valid():
+        return ""
+    return _("Nothing was erased: that is not your password.")
 
 
 class _ResetView(auth_views.PasswordResetConfirmView):
@@ -245,4 +254,4 @@ def health(request: HttpRequest) -> HttpResponse:
     """200 while this process can answer and reach its database."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
-    return HttpResponse("ok\n", content_type="text/plain")
+    return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")

@@ -40,6 +40,9 @@ Answer = TypeVar("Answer", bound=HttpResponseBase)
 
 COOKIE = "known_device"
 COOKIE_DAYS = 180
+# Codes of one account, from wherever. Of a million three let in at a time: whoever has the password and tries
+# as often as this allows gets in within a year once in thirty times, and its holder is written to each day.
+CODES, CODES_OF_DAY = "10/h", "30/d"
 # Seconds between two lines of the log about refusals.
 TOLD_EVERY = 10.0
 # Under which django-axes counts the failures on a known device, whose column knows addresses alone. Nobody
@@ -59,7 +62,7 @@ class _Device:
 class _Counted:
     """An attempt, and in which session it was made."""
 
-    limits: tuple[Limit, Limit]
+    limits: tuple[Limit, ...]
     log_ins: Limit | None
     by_stranger: bool
     session: str
@@ -69,7 +72,27 @@ class _Counted:
 def count(request: HttpRequest, *, username: str = "") -> None:
     """Count an attempt to use or to set a password, before any is hashed. Raises TooManyAttemptsError."""
     device = _known(request, username)
-    limits, log_ins = _limits(request, device), _log_ins(username)
+    _count(request, device, _limits(request, device), _log_ins(username))
+
+
+def count_second_step(request: HttpRequest, user: User) -> None:
+    """Count an attempt at the second step, before anything is compared: of whoever asks, and of the account.
+    Its known devices have a share of their own. Raises TooManyAttemptsError.
+    """
+    device = _known(request, user.username)
+    whose = f"code:{user.pk}:known" if device else f"code:{user.pk}"
+    codes = (Limit(whose, CODES), Limit(f"{whose}:day", CODES_OF_DAY))
+    _count(request, device, (*_limits(request, device), *codes), None)
+
+
+def note_right_password(request: HttpRequest) -> None:
+    """The password was right, and somebody is not in yet: this attempt, too, is given back."""
+    request.password_was_right = True  # type: ignore[attr-defined]
+
+
+def _count(
+    request: HttpRequest, device: _Device | None, limits: tuple[Limit, ...], log_ins: Limit | None
+) -> None:
     try:
         attempts.take(limits, unless_full=[log_ins] if log_ins else [])
     except TooManyAttemptsError as error:
@@ -98,11 +121,14 @@ class AttemptsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
         counted = _counted(request)
-        if counted is not None and _session(request) not in ("", counted.session):
-            if counted.by_stranger:
-                attempts.give_back(counted.limits)
-                if counted.log_ins is not None:
-                    attempts.note(counted.log_ins)
+        if counted is None:
+            return response
+        is_in = _session(request) not in ("", counted.session)
+        if counted.by_stranger and (is_in or getattr(request, "password_was_right", False)):
+            attempts.give_back(counted.limits)
+            if counted.log_ins is not None:
+                attempts.note(counted.log_ins)
+        if is_in:
             response.set_signed_cookie(
                 COOKIE,
                 f"{request.session[SESSION_KEY]}:{_mark(_session(request))}:{secrets.token_hex(8)}",

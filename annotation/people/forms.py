@@ -175,9 +175,13 @@ class AccountDetailsForm(_ModelForm):
         return [self[name] for name in ("mail_notices", "mail_work") if name in self.fields]
 
     def save(self, commit: bool = True) -> Any:
+        """Nothing else of the row, which may have got a new password, or lost its sessions, meanwhile."""
         if "email" in self.changed_data:  # whoever it belongs to has not shown so yet
             self.instance.email_confirmed_at = None
-        return super().save(commit)
+        saved = super().save(commit=False)
+        if commit:
+            saved.save(update_fields=[*self.fields, "email_confirmed_at"])
+        return saved
 
 
 class MemberForm(forms.Form):

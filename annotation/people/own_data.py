@@ -17,6 +17,7 @@ from annotation.common.snapshot import in_snapshot
 from annotation.models import (
     ApiToken,
     AuditEvent,
+    AuthenticatorApp,
     Comment,
     Draft,
     Invitation,
@@ -24,9 +25,11 @@ from annotation.models import (
     Label,
     Mail,
     Membership,
+    Passkey,
     PracticeAnswer,
     Project,
     Settlement,
+    ShownSuggestion,
     Skip,
     User,
 )
@@ -83,6 +86,13 @@ def _sections(user: User) -> Iterator[tuple[str, Rows]]:
         "account": lambda user: [{name: getattr(user, name) for name in ACCOUNT}],
         "sessions": lambda user: ({"ends_at": session.expire_date} for session in sessions_of(user)),
         "tokens": _tokens,
+        "authenticator_apps": lambda user: _rows(
+            AuthenticatorApp.objects.filter(user=user), "created_at", "last_used_at"
+        ),
+        "passkeys": lambda user: _rows(
+            Passkey.objects.filter(user=user), "name", "created_at", "last_used_at"
+        ),
+        "recovery_codes": lambda user: [{"unused": user.recovery_codes.count()}],
         "log_ins": _log_ins,
         "failed_log_ins": _failed_log_ins,
         "memberships": _memberships,
@@ -96,6 +106,7 @@ def _sections(user: User) -> Iterator[tuple[str, Rows]]:
         "comments_and_flags": _comments,
         "drafts": _drafts,
         "practice_answers": _practice,
+        "suggestions_shown": _suggestions,
         "letters": lambda user: _rows(
             Mail.objects.filter(user=user), "kind", "to", "state", "created_at", "finished_at"
         ),
@@ -147,7 +158,7 @@ _ITEM = {"of_project": "work_item__batch__project__slug", "external_id": "work_i
 
 def _labels(user: User) -> Rows:
     """All versions, answers to gold items and to those of rounds among them: nothing tells them apart."""
-    fields = ("id", "value", "version", "comment", "lead_time_ms", "created_at")
+    fields = ("id", "value", "version", "comment", "lead_time_ms", "suggestion", "created_at")
     return _rows(Label.objects.filter(annotator=user), *fields, replaces="supersedes_id", **_ITEM)
 
 
@@ -174,6 +185,11 @@ def _drafts(user: User) -> Rows:
 def _practice(user: User) -> Rows:
     named = {"of_project": "held_out__project__slug", "external_id": "held_out__item__external_id"}
     return _rows(PracticeAnswer.objects.filter(user=user), "value", "is_right", "created_at", **named)
+
+
+def _suggestions(user: User) -> Rows:
+    """Before which items they were shown what a model answered."""
+    return _rows(ShownSuggestion.objects.filter(user=user), "value", "source", "created_at", **_ITEM)
 
 
 def _audit(user: User) -> Rows:

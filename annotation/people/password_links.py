@@ -6,11 +6,15 @@ another one, and whose holder never chose a password. The links of whoever runs 
 else; `manage.py changepassword` and the administration do the same.
 """
 
+from datetime import datetime, timedelta
+from typing import cast
+
 from django.conf import settings
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
 from django.utils import timezone
 from django.utils.encoding import force_bytes
+from django.utils.formats import date_format
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
@@ -80,6 +84,41 @@ def note_set_by(*, user: User, actor: User) -> None:
         )
 
 
+def chose_before_link(user: User) -> bool:
+    """Whether a link was made for the password that is in use, as far as its holder knows."""
+    chosen, made = user.password_chosen_at, user.reset_link_at
+    return made is not None and (chosen is None or chosen < made)
+
+
+def shall_hear_of_link(user: User, *, last_login: datetime | None) -> bool:
+    """Whether they have not been told at a log-in yet."""
+    made = user.reset_link_at
+    return made is not None and (last_login is None or last_login < made) and chose_before_link(user)
+
+
+def link_in_words(user: User) -> str:
+    by = user.reset_link_by
+    if user.password_chosen_at is None and by is not None and (by.is_staff or by.is_superuser):
+        words = _(
+            "On %(when)s %(name)s set your password, or made a link with which it can be set. Choose a new "
+            "one, and ask them about it if you did not want that."
+        )
+    elif _is_open(user):
+        words = _(
+            "On %(when)s %(name)s made a link with which your password can be set. If you did not ask for "
+            "it, choose a new password."
+        )
+    else:
+        words = _(
+            "On %(when)s %(name)s made a link for setting your password. It has ended. If you did not ask "
+            "for it, choose a new password."
+        )
+    return words % {
+        "when": date_format(timezone.localtime(user.reset_link_at), "j M Y, H:i T"),
+        "name": by.username if by else _("somebody whose account is gone"),
+    }
+
+
 def why_no_link(*, actor: User, user: User) -> str:
     """Why this person's password is not for `actor` to reset, in words; "" where it is."""
     if user == actor:
@@ -113,3 +152,10 @@ def _is_the_actors(user: User, actor: User) -> bool:
         user=actor, role=Membership.Role.OWNER, is_active=True, project=user.made_in
     )
     return owned.exists() and not user.memberships.exclude(project=user.made_in).exists()
+
+
+def _is_open(user: User) -> bool:
+    """Whether the link may hold still: it ends with time, and with the next log-in."""
+    made = cast(datetime, user.reset_link_at)
+    ended = timezone.now() > made + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    return not ended and (user.last_login is None or user.last_login < made)

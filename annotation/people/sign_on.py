@@ -26,6 +26,8 @@ from annotation.common import audit
 from annotation.errors import HypacError, NotAllowedError
 from annotation.models import Membership, Project, User, usernames
 from annotation.people.members import change_role, join, name_of, save_new, set_active
+from annotation.people.second_factor.change import forget as forget_second_factor, note
+from annotation.people.second_factor.having import has_one
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +36,23 @@ Claims = Mapping[str, Any]
 PATIENCE = 10
 # What Authlib raises where the provider cannot be reached, or says what cannot be used.
 FAILURES = (OAuthError, JoseError, RequestException, KeyError, ValueError, RuntimeError)
+# How what the provider says may be signed: by a key that it alone has, whatever else it can do.
+SIGNED_BY = (
+    *(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)),
+    *("EdDSA", "Ed25519"),
+)
 _NO_SIGN = re.compile(r"[^\w@.+-]")
 # Where a username comes from, the first that there is.
 _NAMES = ("preferred_username", "email", "name")
 _ALIKE = 100  # names that differ by a number alone
+
+
+class SecondStepFirstError(Exception):
+    """The account would be taken over, and has a second step, which its holder shows first."""
+
+    def __init__(self, user: User) -> None:
+        super().__init__(user.pk)
+        self.user = user
 
 
 def provider() -> DjangoOAuth2App:
@@ -64,6 +79,8 @@ def _registered(issuer: str, client: str, secret: str, scopes: str) -> DjangoOAu
 def claims_of(request: HttpRequest) -> tuple[dict[str, Any], str]:
     """What the provider says about whoever comes back from there, and the ID token. Raises FAILURES."""
     app = provider()
+    # Whatever the provider lists: it may list "none", too.
+    app.load_server_metadata()["id_token_signing_alg_values_supported"] = list(SIGNED_BY)
     options = {
         "iss": {"essential": True, "value": settings.HYPAC_OIDC_ISSUER},
         "aud": {"essential": True, "value": settings.HYPAC_OIDC_CLIENT_ID},
@@ -81,15 +98,17 @@ def claims_of(request: HttpRequest) -> tuple[dict[str, Any], str]:
     return found, token["id_token"]
 
 
-def sign_on(claims: Claims) -> User:
-    """The account of whoever the provider vouches for; made where there is none yet.
+def sign_on(claims: Claims, *, shown: User | None = None) -> User:
+    """The account of whoever the provider vouches for; made where there is none yet. `shown`: whose second
+    step they have shown here, too.
 
-    Raises NotAllowedError where it is switched off here, or the name cannot be used.
+    Raises NotAllowedError where it is switched off here, or the name cannot be used; and
+    SecondStepFirstError.
     """
     who = f"{settings.HYPAC_OIDC_ISSUER} {claims['sub']}"
     with transaction.atomic():
         user = User.objects.select_for_update(no_key=True).filter(sign_on=who).first()
-        user = user or _linked(who, claims) or _made(who, claims)
+        user = user or _linked(who, claims, shown) or _made(who, claims)
         if not user.is_active:
             raise NotAllowedError(
                 _("This account is switched off. The person who runs this server can switch it on.")
@@ -110,9 +129,10 @@ def log_out_address(*, id_token: str, back: str) -> str:
     return address if address.startswith(("https://", "http://")) else ""
 
 
-def _linked(who: str, claims: Claims) -> User | None:
+def _linked(who: str, claims: Claims, shown: User | None) -> User | None:
     """The account that the same person had here with a password: known by an address that both sides saw
-    confirmed. Not of those who run the server: whoever has their mailbox would run it.
+    confirmed. Not of those who run the server: whoever has their mailbox would run it. And where the account
+    has a second step not by the address alone: it stands against just that.
     """
     if claims.get("email_verified") is not True or not isinstance(claims.get("email"), str):
         return None
@@ -129,11 +149,14 @@ def _linked(who: str, claims: Claims) -> User | None:
     if len(found) != 1 or not _one_mailbox(found[0].email, claims["email"]):
         return None
     user = found[0]
+    if has_one(user) and user != shown:
+        raise SecondStepFirstError(user)
     user.sign_on = who
     user.set_unusable_password()  # which ends its sessions and tokens
     user.password_chosen_at = timezone.now()
     user.save(update_fields=["sign_on", "password", "password_chosen_at"])
-    audit.record(project=None, actor=user, action="account.linked", target=name_of(user))
+    forget_second_factor(user)
+    note(user, "account.linked", by=user)
     return user
 
 

@@ -23,7 +23,7 @@ from annotation.common.money import MoneyField, in_full
 from annotation.errors import NotAllowedError
 from annotation.models import MAX_OVERLAP, AuditEvent, Membership, Project, User
 from annotation.permissions import Access
-from annotation.ports import task_type_lacks
+from annotation.ports import routing_port
 from annotation.projects.choices import MAX_CHOICES
 from annotation.projects.lifecycle import (
     archive_project,
@@ -86,15 +86,24 @@ class Settings(serializers.Serializer[Any]):
         required=False, max_digits=5, decimal_places=4, min_value=Decimal(0), max_value=Decimal(1)
     )
     consensus = serializers.ChoiceField(required=False, choices=Project.Consensus.choices)
+    loss = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="What counts as an error where a plan names no loss; empty: what suits the task type.",
+    )
+    loss_params = serializers.DictField(
+        required=False,
+        help_text='Its parameters; of numbers how far off is right, {"absolute": "0.5", "relative": "0.01"}.',
+    )
 
 
 class NewProject(Settings):
     task_type = serializers.CharField(
         required=False,
         max_length=30,
-        help_text="What is asked for each item; single_choice by default. A run of long_text needs an "
-        "embedding model on the server (HYPAC_EMBEDDINGS_URL), one of code a loss of its own (HYPAC_LOSSES): "
-        "`task_type_lacks` of the answer tells whether this server has it.",
+        help_text="What is asked for each item; single_choice by default. Long texts are compared by meaning "
+        "where the server has an embedding model (HYPAC_EMBEDDINGS_URL), else by their words: see `loss`.",
     )
     choices = serializers.ListField(child=ChoiceBody(), required=False, max_length=MAX_CHOICES)
     label_config = serializers.CharField(
@@ -131,9 +140,11 @@ class ProjectBody(ProjectSummary):
     overlap = serializers.IntegerField()
     overlap_share = serializers.DecimalField(max_digits=5, decimal_places=4)
     consensus = serializers.ChoiceField(choices=Project.Consensus.choices)
+    loss = serializers.CharField(allow_blank=True)
+    loss_params = serializers.DictField()
     choices = ChoiceBody(many=True)
     task_type_lacks = serializers.CharField(
-        allow_blank=True, help_text="What this server lacks for runs of such a project; empty for nothing."
+        allow_blank=True, help_text="What this server lacks for runs with its loss; empty for nothing."
     )
 
 
@@ -310,8 +321,10 @@ def _settings(project: Project) -> dict[str, Any]:
         "overlap": project.overlap,
         "overlap_share": str(project.overlap_share),
         "consensus": project.consensus,
+        "loss": project.loss,
+        "loss_params": project.loss_params,
         "choices": _choices(project),
-        "task_type_lacks": task_type_lacks(project.task_type),
+        "task_type_lacks": routing_port().loss_lacks(project=project),
     }
 
 

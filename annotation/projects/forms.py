@@ -1,5 +1,6 @@
 """Forms of the project pages. They turn what was typed into values; the services say what is allowed."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
@@ -7,9 +8,10 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from annotation.common.forms import price_field
+from annotation.common.tolerance import NUMERIC, ToleranceFields
 from annotation.models import MAX_OVERLAP, Project
 from annotation.models.projects import HEX_COLOR
-from annotation.ports import routing_port
+from annotation.ports import LossOffer, routing_port
 from annotation.projects.choices import PALETTE, ChoiceSpec
 from annotation.task_types import DEFAULT, TASK_TYPES, TaskType, task_type_titles
 
@@ -40,7 +42,7 @@ class ProjectBasicsForm(forms.Form):
     )
 
 
-class NewProjectForm(ProjectBasicsForm):
+class NewProjectForm(ToleranceFields, ProjectBasicsForm):
     task_type = forms.ChoiceField(
         label=_("What is asked for each item?"),
         choices=task_type_titles,
@@ -71,9 +73,44 @@ class NewProjectForm(ProjectBasicsForm):
         *("name", "task_type", "question", "labels", "label_config", "guidelines", "human_cost", "currency")
     ]
 
-    def task_types(self) -> list[tuple[TaskType, tuple[bool, str] | None]]:
-        """Every task type, with what it needs on the server and whether that is there."""
-        return [(kind, routing_port().task_type_needs(task_type=name)) for name, kind in TASK_TYPES.items()]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.offers = {name: routing_port().losses_offered(task_type=name) for name in TASK_TYPES}
+        for name, offers in self.offers.items():
+            if len(offers) > 1:
+                self.fields[_loss_of(name)] = forms.ChoiceField(
+                    label=_("What counts as an error"),
+                    choices=[(offer.name, offer.title) for offer in offers],
+                    initial=offers[0].name,
+                    required=False,
+                )
+
+    def task_types(self) -> list[tuple[TaskType, forms.BoundField | None, Sequence[LossOffer], bool]]:
+        """Every task type, with the field of its loss and what that offers where there is a choice, and
+        whether a tolerance belongs to it.
+        """
+        return [
+            (
+                kind,
+                self[_loss_of(name)] if _loss_of(name) in self.fields else None,
+                self.offers[name],
+                kind.losses[:1] == (NUMERIC,),
+            )
+            for name, kind in TASK_TYPES.items()
+        ]
+
+    def loss(self) -> tuple[str, dict[str, str]]:
+        """The one that was chosen for the task type, with its parameters; "" for what suits it.
+
+        A configuration of Label Studio may say another task type than the form.
+        """
+        if self.cleaned_data["label_config"].strip():
+            return "", {}
+        name = self.cleaned_data["task_type"]
+        loss = self.cleaned_data.get(_loss_of(name), "")
+        if (loss or next(iter(TASK_TYPES[name].losses), "")) == NUMERIC:
+            return NUMERIC, self.tolerance_params()
+        return loss, {}
 
     def specs(self) -> list[ChoiceSpec]:
         """The labels; none where the task type has none, whatever was typed before it was chosen, nor where a
@@ -85,6 +122,11 @@ class NewProjectForm(ProjectBasicsForm):
             return []
         lines = self.cleaned_data["labels"].splitlines()
         return [ChoiceSpec(name=line.strip()) for line in lines if line.strip()]
+
+
+def _loss_of(task_type: str) -> str:
+    """Name of the field that says what counts as an error for it."""
+    return f"loss_{task_type}"
 
 
 class SettingsForm(ProjectBasicsForm):

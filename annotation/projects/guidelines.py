@@ -22,13 +22,14 @@ def prepare_guidelines(project: Project, *, before: str = "") -> None:
     InputError for others that are too long.
     """
     text = project.guidelines
-    if len(text) > limits.GUIDELINES and with_plain_lines(text) != with_plain_lines(before):
+    plain = with_plain_lines(text)  # browsers send two characters for the end of a line
+    if len(plain) > limits.GUIDELINES and plain != with_plain_lines(before):
         raise InputError(
-            _("The guidelines have %(count)s characters; at most %(most)s are kept.")
-            % {"count": f"{len(text):,}", "most": f"{limits.GUIDELINES:,}"},
+            _("The guidelines have %(count)s characters, and at most %(most)s fit. Shorten them.")
+            % {"count": f"{len(plain):,}", "most": f"{limits.GUIDELINES:,}"},
             where="guidelines",
         )
-    project.guidelines_html = markdown.render(text) or ""
+    project.guidelines_html = markdown.render(plain) or ""
     project.guidelines_version = markdown.VERSION
 
 
@@ -43,7 +44,7 @@ def render_outdated() -> None:
     until = time.monotonic() + SECONDS_AT_ONCE
     for project in outdated.order_by("pk")[:AT_ONCE]:
         same = Project.objects.filter(pk=project.pk, guidelines=project.guidelines)
-        html = markdown.render(project.guidelines) or ""
+        html = markdown.render(with_plain_lines(project.guidelines)) or ""
         same.update(guidelines_html=html, guidelines_version=markdown.VERSION)
         if time.monotonic() >= until:
             break

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.spreadsheets import as_text
+from annotation.imports.columns import IMPORT
 from annotation.imports.undo import undo_objection
 from annotation.jobs.context import MAX_PROBLEMS
 from annotation.jobs.jobs import UNFINISHED
@@ -48,15 +49,22 @@ def job(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         "problems": problems[:SHOWN_PROBLEMS],
         "problem_count": problem_count,
         "problems_are_all": problem_count < MAX_PROBLEMS,
+        "problems_shown": SHOWN_PROBLEMS if problem_count > SHOWN_PROBLEMS else 0,
         "polls": found.state in UNFINISHED,
         "origin": fetched_page(found, request.access)
         or routing_port().job_page(job=found, access=request.access),
+        "models": routing_port().models_to_add(access=request.access) if _has_brought(found) else None,
         "import_stays": undo_objection(found) if request.access.allows("items.import") else None,
     }
     if request.htmx:
         status = 200 if context["polls"] else STOP_POLLING
         return render(request, "annotation/projects/_job.html", context, status=status)
     return render(request, "annotation/projects/job.html", context)
+
+
+def _has_brought(job: Job) -> bool:
+    """Whether it is an import, by which items are there now."""
+    return job.kind == IMPORT and job.state == Job.State.DONE and not job.result.get("removed")
 
 
 @needs("jobs.view", "GET")

@@ -19,7 +19,7 @@ from annotation.projects.removal import KIND, free_slug
 from annotation.task_types import TASK_TYPES
 
 # What a copy takes over; label, items and all that follows from them it does not.
-COPIED = ("text_format", "overlap", "overlap_share", "consensus", "label_config")
+COPIED = (*("text_format", "overlap", "overlap_share", "consensus", "label_config", "loss", "loss_params"),)
 
 
 def archive_project(*, project: Project, actor: User) -> Project:

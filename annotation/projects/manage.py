@@ -28,7 +28,7 @@ __all__ = ["ChoiceSpec", "create_project", "may_make_projects", "set_choices", "
 EDITABLE = frozenset(
     {
         *("name", "question", "guidelines", "currency", "human_cost", "lease_seconds", "text_format"),
-        *("overlap", "overlap_share", "consensus"),
+        *("overlap", "overlap_share", "consensus", "loss", "loss_params"),
     }
 )
 # Words that stand in a project's place in an address.
@@ -52,12 +52,15 @@ def create_project(
     consensus: str = Project.Consensus.MAJORITY,
     label_config: str = "",
     guidelines_before: str = "",
+    loss: str = "",
+    loss_params: Mapping[str, Any] | None = None,
 ) -> Project:
     """Make a project; `user` becomes its owner. `choices` are for the task types that have them.
 
     The slug is made from the name; it and the task type never change. `human_cost` is what one label by a
     person costs; `overlap` people are asked about an item with the probability `overlap_share`, else one is.
     `guidelines_before` are those of a project that this one is like: they may be as long as they are.
+    `loss` and its parameters are what plans begin with; "" for what suits the task type.
     A Label Studio configuration, `label_config`, says task type, labels and text format in place of these.
     Raises InputError whose `where` names the field, and NotAllowedError for somebody who may make none.
     """
@@ -83,6 +86,8 @@ def create_project(
         overlap_share=overlap_share,
         consensus=consensus,
         label_config=label_config,
+        loss=loss,
+        loss_params=dict(loss_params or {}),
         created_by=user,
     )
     _validate(project)
@@ -100,6 +105,7 @@ def create_project(
                 Membership.objects.create(project=project, user=user, role=Membership.Role.OWNER)
                 note_belonging(user=user, project=project)
                 _insert(project, list(enumerate(specs)))
+                routing_port().check_loss(project=project)
                 audit.record(
                     project=project,
                     actor=user,
@@ -150,6 +156,8 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
             objection := routing_port().wording_objection(project=project, text_format=project.text_format)
         ):
             raise ConflictError(objection, where="text_format", code="wording_in_use")
+        if {"loss", "loss_params"} & set(fields):
+            routing_port().check_loss(project=project)
     except (InputError, ConflictError):
         for name, value in before.items():
             setattr(project, name, value)

@@ -30,14 +30,13 @@ def projects_of(user: User, *, archived: bool = False, search: str = "") -> Quer
 
 @dataclass(frozen=True)
 class ProjectCard:
-    """`waiting` items for this person's label; `step` and its address for leaders, "" where there is none."""
+    """`waiting` items for this person's label; `step` for leaders, "" where there is none."""
 
     project: Project
     role: str
     items: int
     waiting: int
     step: str = ""
-    url: str = ""
 
 
 def project_cards(projects: list[Project], user: User) -> list[ProjectCard]:
@@ -67,7 +66,6 @@ def project_cards(projects: list[Project], user: User) -> list[ProjectCard]:
                 items=items.get(project.pk, 0),
                 waiting=waiting_for(project, user) if waits else 0,
                 step=step[0] if step else "",
-                url=step[1] if step else "",
             )
         )
     return cards

@@ -20,7 +20,7 @@ from annotation.errors import HypacError, NotAllowedError
 from annotation.models import Membership
 from annotation.people.invitations_views import invitations_shown
 from annotation.people.own_passwords import has_to_choose
-from annotation.ports import WordingChange, routing_port, task_type_lacks
+from annotation.ports import WordingChange, routing_port
 from annotation.projects.audit_words import SUBJECTS, action_in_words, target_in_words
 from annotation.projects.forms import ChoiceFormSet, NewProjectForm, SettingsForm
 from annotation.projects.guidelines import with_plain_lines
@@ -72,6 +72,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
     form = NewProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         data = form.cleaned_data
+        loss, loss_params = form.loss()
         try:
             project = create_project(
                 user=cast(PageRequest, request).user,
@@ -83,6 +84,8 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
                 currency=data["currency"],
                 human_cost=data["human_cost"],
                 label_config=data["label_config"],
+                loss=loss,
+                loss_params=loss_params,
             )
         except HypacError as error:
             if error.where in form.fields:
@@ -91,7 +94,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
                 form.add_error("labels", error.message if error.where == "choices" else str(error))
         else:
             messages.success(request, _("The project is there. Now bring in your data."))
-            if lacks := task_type_lacks(project.task_type):
+            if lacks := routing_port().loss_lacks(project=project):
                 messages.warning(request, lacks)
             return redirect("import_upload", project.slug)
     return render(request, "annotation/projects/project_new.html", {"form": form, "step": "project"})

@@ -32,12 +32,13 @@ Unit = tuple[int, int]
 class AnnotatorAgreement:
     """One person's labels beside the others', on items that several people have labelled.
 
-    `answers` counts them. `share_equal_to_record` is in [0, 1], over those whose item is settled; `kappa` is
-    Cohen's with everybody else's answers, each pair of answers once. Both are None where nothing can be
-    compared. Of a project with more than MAX_ITEMS such items all three are those of a random sample.
+    `answers` counts them. `share_equal_to_record` is in [0, 1], over the `settled` ones, whose item is;
+    `kappa` is Cohen's with everybody else's answers, each pair of answers once. Both are None where nothing
+    can be compared. Of a project with more than MAX_ITEMS such items all three are those of a random sample.
     """
 
     answers: int
+    settled: int
     share_equal_to_record: float | None
     kappa: float | None
 
@@ -214,6 +215,7 @@ def _by_person(
         theirs = np.concatenate([second[mine[first]], first[mine[second]]])
         found[person] = AnnotatorAgreement(
             answers=int(mine.sum()),
+            settled=len(settled),
             share_equal_to_record=float(settled.mean()) if len(settled) else None,
             kappa=measures.cohen_kappa(answers.values[ours], answers.values[theirs]),
         )

@@ -175,7 +175,8 @@ def _flag(flag: Comment, slug: str) -> dict[str, Any]:
 
 class AnnotatorAgreementBody(serializers.Serializer[Any]):
     answers = serializers.IntegerField()
-    share_equal_to_record = serializers.FloatField(allow_null=True)
+    settled = serializers.IntegerField(help_text="Of these the ones whose item has a label of record.")
+    share_equal_to_record = serializers.FloatField(allow_null=True, help_text="Over `settled`.")
     kappa = serializers.FloatField(allow_null=True)
 
 

@@ -177,7 +177,7 @@ def _show(
     """The page, or for htmx the part of it that changes. `taken` is the answer that is taken over into the
     field, `typed` (value, comment) what was refused.
     """
-    project = request.access.project
+    project, kind = request.access.project, TASK_TYPES[request.access.project.task_type]
     if said and not request.htmx:
         _tell(request, said)
     choices = list(project.choices.all())
@@ -189,7 +189,8 @@ def _show(
         "names_shown": _shows_names(request),
         "said": said if request.htmx else None,
         "choices": choices,
-        "task_type": TASK_TYPES[project.task_type],
+        "task_type": kind,
+        "question": project.question or kind.question,
         "given": typed["value"] if typed else taken.value if taken else value,
         "given_comment": typed["comment"] if typed else comment,
         "taken": taken,

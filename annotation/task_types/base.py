@@ -120,8 +120,6 @@ class TaskType:
 
     losses: ClassVar[tuple[str, ...]] = ()
     """Names of the losses that suit its values, the default first; a loss can name further types itself."""
-    no_loss: ClassVar[Lazy] = ""
-    """Where there are none: why, in a sentence for whoever wants to plan a run."""
     losses_of_numbers: ClassVar[tuple[str, ...]] = ()
     """Those that suit them, too, in a project whose choices all have a number for a key."""
     measure: ClassVar[Literal["nominal", "interval"]] = "nominal"

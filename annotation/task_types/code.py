@@ -13,12 +13,9 @@ _FENCE = re.compile(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
 class Code(Text):
     name = "code"
     title = gettext_lazy("Code")
-    help = gettext_lazy("Needs a loss of your own on the server, which says what is right.")
+    help = gettext_lazy("Compared by its words and signs, or sign by sign; nothing is run.")
     max_characters = 100_000
-    no_loss = gettext_lazy(
-        "What is right in code only a loss of your own can tell: whoever runs the server names it in "
-        "HYPAC_LOSSES (docs/methods.md)."
-    )
+    losses = ("token_f1", "zero_one")
     equal_means = gettext_lazy("Two answers are equal here if they are the same text.")
     question = gettext_lazy("Which code?")
     rows = 12

@@ -11,9 +11,9 @@ from annotation.task_types.text import LONG_ROWS, Prose, lines_of
 class LongText(Prose):
     name = "long_text"
     title = gettext_lazy("A long text")
-    help = gettext_lazy("Compared by meaning, which needs an embedding model on a server.")
+    help = gettext_lazy("Compared by meaning, which needs an embedding model on a server, or by its words.")
     max_characters = 50_000
-    losses = ("cosine_distance",)
+    losses = ("cosine_distance", "token_f1", "exact_match")
     rows = 7
     prompt_question = "Write the answer to the item."
     prompt_ending = "Write nothing but the answer itself."

@@ -51,7 +51,7 @@ _NONE = Reading(None, "no number in the answer")
 class Number(TaskType):
     name = "number"
     title = gettext_lazy("A number")
-    help = gettext_lazy("Right if it is close enough: the plan of a run says how close.")
+    help = gettext_lazy("Right if it is close enough to the label; you say how close.")
     max_characters = MAX_CHARACTERS
     losses = ("numeric",)
     measure = "interval"

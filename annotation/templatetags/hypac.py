@@ -21,9 +21,12 @@ register = template.Library()
 
 
 @register.filter
-def refused_fields(form: Any) -> list[Any]:
-    """Fields of a form that have errors, in its order; those that nobody sees apart."""
-    return [field for field in form if field.errors and not field.is_hidden and field.id_for_label]
+def refused_fields(form: Any) -> list[tuple[Any, str]]:
+    """Fields with errors that people see, of a form or a formset, each with the id of its first control."""
+    forms = getattr(form, "forms", [form]) if form else []
+    fields = [field for one in forms for field in one if field.errors and not field.is_hidden]
+    # Of several controls each has an id of its own, and the label belongs to none.
+    return [(field, field.id_for_label or f"{field.auto_id}_0") for field in fields]
 
 
 @register.filter

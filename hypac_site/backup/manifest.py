@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from annotation.errors import InputError
 
@@ -44,14 +45,23 @@ class Manifest:
             raise InputError(
                 "This is no backup, or one that was not finished: it has no manifest.json."
             ) from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError("manifest.json cannot be read.") from None
         if not isinstance(fields, dict) or fields.get("format") != FORMAT:
             raise InputError("This backup is of another version of the format.")
         try:
-            return cls(**fields)
+            found = cls(**fields)
         except TypeError:
             raise InputError("manifest.json lacks something.") from None
+        pairs = isinstance(found.migrations, list) and all(map(_is_pair, found.migrations))
+        texts = (found.vendor, found.database, found.database_sha256, found.index_sha256, found.key_check)
+        if not pairs or not all(isinstance(text, str) and "\0" not in text for text in texts):
+            raise InputError("manifest.json has something of the wrong kind.")
+        return found
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, list) and len(given) == 2 and all(isinstance(text, str) for text in given)
 
 
 @dataclass(frozen=True)
@@ -65,11 +75,14 @@ class Entry:
 
 def entries(folder: Path) -> Iterator[Entry]:
     """The files of a backup. Raises InputError for a name that leads out of it."""
-    with (folder / INDEX).open() as lines:
+    with (folder / INDEX).open("rb") as lines:
         for line in lines:
-            entry = Entry(**json.loads(line))
-            path = PurePosixPath(entry.name)
-            if path.is_absolute() or ".." in path.parts:
+            try:
+                entry = Entry(**json.loads(line))
+                path = PurePosixPath(entry.name)
+            except (ValueError, TypeError, RecursionError):
+                raise InputError(f"{INDEX} has a line that names no file.") from None
+            if path.is_absolute() or ".." in path.parts or "\0" in entry.name:
                 raise InputError("The list of files names a place outside of the storage.", where=entry.name)
             yield entry
 

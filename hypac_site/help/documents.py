@@ -28,6 +28,7 @@ _PAGES = {
     "importing#changing-many-items": "items_change items_changed",
     "backends": "sources source_new source_edit source_predictions",
     "language-models#prompts": "source_prompt",
+    "language-models#comparing-prompts": "candidates candidates_label candidate candidate_new",
     "language-models#trying-a-source": "source_try",
     "plans#what-a-model-costs": "prices price_edit",
     "plans": "plan run_plan",

@@ -38,7 +38,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return HttpResponse(
             "Show the token: Authorization: Bearer ...\n",
             status=401,
-            content_type="text/plain",
+            content_type="text/plain; charset=utf-8",
             headers={"WWW-Authenticate": "Bearer"},
         )
     registry = CollectorRegistry(auto_describe=False)

@@ -219,14 +219,15 @@ ASKER_GONE = failures.register(
 
 def give_to_people(context: JobContext) -> dict[str, Any]:
     """The job "give_to_people"."""
-    run = Run.objects.select_related("project").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     if run.state != State.ROUTING:
         return {"state": run.state}
     user = context.job.created_by
     access = access_to(user, run.project.slug) if user else None
     if access is None:
         raise ASKER_GONE.error()
-    with context.chunk(stage=Words(gettext_noop("Work for people"))):
+    with context.chunk(done=run.pool_size, stage=Words(gettext_noop("Work for people"))):
         ids = _chosen_ids(access, run)
         copy_rows(PoolItem, ("run", "item", "position", "v"), _pool(run, ids))
         names = run.pool_items.order_by("position").values_list("item__external_id", flat=True)

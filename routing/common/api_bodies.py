@@ -116,6 +116,9 @@ class RunBody(serializers.Serializer[Any]):
     final_people_alpha = decimal_number(allow_null=True)
     later_audit_share = decimal_number(allow_null=True)
     draw_from = serializers.CharField()
+    suggestions = serializers.BooleanField(
+        help_text="Whoever labels a routed item is shown what a model answered."
+    )
     pool_size = serializers.IntegerField()
     later_size = serializers.IntegerField(help_text="Items that were taken in after the pool was frozen.")
     whole_size = serializers.IntegerField(allow_null=True)
@@ -298,6 +301,14 @@ class CommitmentBody(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
+class SuggestedBody(serializers.Serializer[Any]):
+    """Labels that count now, of those that people gave on routed items."""
+
+    labels = serializers.IntegerField(help_text="All of them.")
+    shown = serializers.IntegerField(help_text="Those whose annotator was shown what a model answered.")
+    taken = serializers.IntegerField(help_text="Of these the ones that are the same as what was shown.")
+
+
 class RunDetails(RunBody):
     """From `certificate` on only once the run is analysed."""
 
@@ -313,6 +324,9 @@ class RunDetails(RunBody):
         help_text="Whether the run waits for what its draw is to come from (`draw/`)."
     )
     invalid_reasons = serializers.ListField(child=serializers.CharField())
+    suggested = SuggestedBody(
+        allow_null=True, help_text="What became of suggestions; null where the plan shows none."
+    )
     people_agreement = PeopleAgreementBody(
         required=False, help_text="Of a run by people, from its labels as they are now."
     )

@@ -5,6 +5,7 @@ else has to: the sections of Hugging Face's dataset cards, and what Article 10 o
 
 import json
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 
 from django.db.models import Count
 from django.utils.translation import override
@@ -106,10 +107,17 @@ def _how(run: Run, document: Document | None) -> Iterator[str]:
         yield f"People were asked about {run.pool_size} items; no model labelled any of them."
     else:
         draw, plan = document["draw"], document["plan"]
+        elsewhere = document["provenance"].get("calibration_elsewhere")
+        blind = "" if elsewhere else " without seeing any answer of a model"
         yield (
             f"{draw['rows']} of {plan['pool_size']} items were drawn at random, and people were asked about "
-            f"{draw['asked']} of them without seeing any answer of a model."
+            f"{draw['asked']} of them{blind}."
         )
+        if elsewhere:
+            yield (
+                f"{elsewhere} of their answers came from another program; whether any answer of a model was "
+                "seen there is not known here."
+            )
     if run.reference == Run.Reference.SETTLED:
         yield "Two people labelled each, and a third where they differed."
     elif run.overlap > 1:
@@ -129,11 +137,15 @@ def _when(run: Run) -> str:
 def _quality(document: Document | None, blanks: int) -> Rows:
     errors = "Nothing is certified of how many labels are wrong."
     if document is not None and document["result"]["certified"]:
-        most = document["plan"]["epsilon"]
-        errors = f"At most {most} of the labels, as the sentence above says, with what it leaves open."
+        plan = document["plan"]
+        errors = (
+            f"At most {plan['epsilon']} of the labels, with probability at least "
+            f"{1 - Decimal(plan['alpha'])} over the random draw, as the sentence above says, with what it "
+            "leaves open."
+        )
     return [
         ("Errors", errors, f"{AI_ACT}(3)"),
-        ("Completeness", f"{blanks} rows have no label; the list above says why.", f"{AI_ACT}(2)(h), (3)"),
+        ("Completeness", _completeness(blanks), f"{AI_ACT}(2)(h), (3)"),
         (
             "Share of errors of one kind of label, or of a group of items",
             "Not certified: the promise is about all items together."
@@ -145,6 +157,12 @@ def _quality(document: Document | None, blanks: int) -> Rows:
         ("Possible biases, and what was done about them", BLANK, f"{HF}: bias; {AI_ACT}(2)(f), (g)"),
         ("Known gaps or shortcomings", BLANK, f"{HF}: limitations; {AI_ACT}(2)(h)"),
     ]
+
+
+def _completeness(blanks: int) -> str:
+    if not blanks:
+        return "Every row has a label."
+    return f"{blanks} {'row has' if blanks == 1 else 'rows have'} no label; the list above says why."
 
 
 def _origin() -> Rows:

@@ -168,7 +168,7 @@ class DeliveryContent(DeliveryView):
     )
     def get(self, request: Request, slug: str, delivery_id: int, name: str) -> HttpResponseBase:
         """A file, or the range of it that is asked for; its ETag is its SHA-256."""
-        file = DeliveryFile.objects.select_related("file", "delivery__run").filter(
+        file = DeliveryFile.objects.select_related("file", "delivery__run__project").filter(
             delivery=self.find(delivery_id), name=name
         )
         if (found := file.first()) is None:

@@ -25,7 +25,10 @@ from routing.runs.expert.report import (
     people_by_annotator,
     rank_nobody,
 )
+from routing.runs.kept_of_people import erased_experts
+from routing.runs.labelled_elsewhere import elsewhere_in_words
 from routing.runs.later.report import later_audit_in_words, later_audit_of
+from routing.runs.suggestion_counts import suggestions_in_words
 from routing.runs.two_people import sentences_of
 
 
@@ -33,6 +36,7 @@ from routing.runs.two_people import sentences_of
 class Counts:
     """Rows written so far, and items that were looked at for them. `gone`: items of the delivery that this
     one builds on that are no longer in the project. `before`: labels of items that are not in the run's pool.
+    `erased`: rows of items whose content was erased.
     """
 
     rows: int = 0
@@ -42,6 +46,7 @@ class Counts:
     imported: int = 0
     before: int = 0
     gone: int = 0
+    erased: int = 0
 
     @property
     def blanks(self) -> int:
@@ -50,6 +55,7 @@ class Counts:
     def add(self, page: Page) -> None:
         self.rows += len(page)
         self.items += page.looked_at
+        self.erased += sum(page.erased)
         labels, reasons, sources = (page.columns[name] for name in ("label", "reason", "source"))
         rows = zip(labels, reasons, sources, strict=True)
         blank, given = [], []
@@ -73,9 +79,11 @@ def card(
     *,
     since: Delivery | None = None,
     filters: Mapping[str, str] | None = None,
+    columns: Sequence[str] = (),
 ) -> str:
     """Markdown. Names that people typed stand in code spans, so that they are text and nothing else.
-    `writers` have written the rows; `since` and `filters` say which part of all items these are.
+    `writers` have written the rows; `since` and `filters` say which part of all items these are; `columns`:
+    what the columns mean, in lines.
     """
     document = json.loads(run.certificate.document)
     result = document["result"]
@@ -101,6 +109,7 @@ def card(
         "",
         left_open_by(document),
         "",
+        *_erased_experts(run),
         *_about_people(run),
         *_later_items(run),
         *_final_audit(run),
@@ -109,6 +118,7 @@ def card(
         f"- Rows: {counts.rows}",
         f"- Without a label: {counts.blanks}",
         *(f"  - {code_span(reason)}: {number}" for reason, number in sorted(counts.by_reason.items())),
+        *erased_in_card(counts),
         "- Labels by source:",
         *(f"  - {code_span(source)}: {number}" for source, number in sorted(counts.by_source.items())),
         *(
@@ -129,14 +139,36 @@ def card(
         "`.venv/bin/python -m routing.core.verify CERTIFICATE DRAW`, with the paths of this delivery's "
         "`certificate.json` and `draw.jsonl`"
         + (", and `--final` with that of its `final_audit.json`" if final_certificate_of(run) else "")
-        + ". A downloaded file has run and delivery before its name.",
+        + ". A downloaded file has project, run and delivery before its name.",
         "",
         "To check all of these files with nothing of HyPAC installed: `hypac-verify FOLDER`, a small program "
         "of Python's standard library alone, in `clients/verify` of HyPAC's repository.",
         "",
+        *columns,
         *about_data(run, by_source=counts.by_source, blanks=counts.blanks),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def erased_in_card(counts: Counts) -> list[str]:
+    if not counts.erased:
+        return []
+    return [
+        f"- Content erased on request, of these: {counts.erased}. Their rows have name and label alone; "
+        "text, image and columns are gone. They count in whatever is certified: hashes, labels and scores "
+        "are kept."
+    ]
+
+
+def _erased_experts(run: Run) -> list[str]:
+    if not (erased := erased_experts(run)):
+        return []
+    now = " and ".join(map(code_span, sorted(erased.values())))
+    return [
+        f"The name of an expert was erased: labels are by {now}. Certificate and plan keep the name, as "
+        "their hashes are known.",
+        "",
+    ]
 
 
 def _committed(run: Run) -> list[str]:
@@ -186,10 +218,26 @@ def _still_to_come(run: Run) -> str:
     return "a person would give: those by people, which count as right, are still to come."
 
 
+_COLUMN_OF_SUGGESTIONS = (
+    "The column `suggestion` says it of each label that people gave in this run: `none` where nothing was "
+    "shown, `taken` where it is the same as what was shown, `other` where it is not. It is empty of labels "
+    "from another program."
+)
+
+
 def _about_people(run: Run) -> list[str]:
-    """How often people differ or err, by annotator where there is an expert, and what her audit has found."""
+    """How often people differ or err, and whether they saw what models answered; with an expert also by
+    annotator, and what her audit has found.
+    """
     with override("en"):  # the same bytes, whoever asks for them
-        said = [*sentences_of(run, run.certificate.figures), *measured_in_words(run)]
+        said = [
+            *sentences_of(run, run.certificate.figures),
+            *measured_in_words(run),
+            *suggestions_in_words(run),
+            *elsewhere_in_words(run),
+        ]
+        if run.suggestions:
+            said.append(_COLUMN_OF_SUGGESTIONS)
         lines = [" ".join(said), ""] if said else []
         if not run.by_expert:
             return lines

@@ -25,6 +25,7 @@ from routing.common.states import ROUTED
 from routing.delivery.card import Counts, card
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.formats.base import File, Files
+from routing.delivery.legend import legend
 from routing.delivery.parts import Part, checked_part, part_of, selecting
 from routing.delivery.people_card import people_card
 from routing.labels.all_items import delivery_of
@@ -88,7 +89,8 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
     """Write to temporary files first and to the storage then; the rows that name the files come last, all at
     once.
     """
-    run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project", "certificate")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     if run.state not in ROUTED:
         raise CANCELLED.error(raised_as=ConflictError, run=run.number)
     if context.job.result:  # written by a worker that died before it could say so
@@ -130,6 +132,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
                 "rows": delivery.rows,
                 "blanks": delivery.blanks,
                 "items": delivery.items,
+                **({"erased": made.counts.erased} if made.counts.erased else {}),
                 **part.params,
             },
         )
@@ -143,6 +146,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
             "partial": run.state != Run.State.COMPLETE,
             "formats": made.counted,
             **({} if part.since is None else {"gone": made.counts.gone}),
+            **({"erased": made.counts.erased} if made.counts.erased else {}),
         }
         Job.objects.filter(pk=context.job.pk).update(result=result)
         delivery_made(delivery, partial=bool(result["partial"]))
@@ -187,10 +191,11 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
     for writer in writers:
         writer.close()
     agreement = people_agreement(then) if then.by_people else None
+    which: dict[str, Any] = {"since": part.since, "filters": part.filters, "columns": legend(then, info)}
     if agreement is None:
-        said = card(then, counts, writers, since=part.since, filters=part.filters)
+        said = card(then, counts, writers, **which)
     else:
-        said = people_card(then, counts, writers, agreement, since=part.since, filters=part.filters)
+        said = people_card(then, counts, writers, agreement, **which)
     cards = {name: header + said for writer in writers for name, header in writer.headers.items()}
     return _Made(
         counts,

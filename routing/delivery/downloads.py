@@ -23,11 +23,11 @@ LARGE = 2 * 1024**3
 
 
 def file_response(request: HttpRequest, file: DeliveryFile) -> HttpResponseBase:
-    """One file, or the range of it that is asked for. `file` comes with its delivery and run.
+    """One file, or the range of it that is asked for. `file` comes with its delivery, run and project.
 
     Raises InputError where the storage has lost it, StorageError where it cannot be used now.
     """
-    name = f"{_prefix(file.delivery)}-{file.name.replace('/', '-')}"
+    name = f"{_saved_as(file.delivery)}-{file.name.replace('/', '-')}"
     return download(request, file.file, name=name, media_type=file.media_type)
 
 
@@ -50,7 +50,7 @@ def archive_response(request: HttpRequest, delivery: Delivery) -> HttpResponseBa
         "ETag": etag,
         "Accept-Ranges": "none",
         "Cache-Control": "private, no-cache",
-        "Content-Disposition": f'attachment; filename="{prefix}.zip"',
+        "Content-Disposition": f'attachment; filename="{_saved_as(delivery)}.zip"',
         "X-Content-Type-Options": "nosniff",
     }.items():
         response.headers[header] = value
@@ -59,6 +59,13 @@ def archive_response(request: HttpRequest, delivery: Delivery) -> HttpResponseBa
 
 def _prefix(delivery: Delivery) -> str:
     return f"run-{delivery.run.number}-delivery-{delivery.number}"
+
+
+def _saved_as(delivery: Delivery) -> str:
+    """How the names begin under which a browser saves files, those of many projects in one folder. In an
+    archive the folder is named without the project: the same files give the same archive wherever they are.
+    """
+    return f"{delivery.run.project.slug}-{_prefix(delivery)}"
 
 
 class _Pipe:

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import override
 
 from routing.delivery.about_data import about_data
-from routing.delivery.card import Counts, code_span, limits_in_card, part_of_card
+from routing.delivery.card import Counts, code_span, erased_in_card, limits_in_card, part_of_card
 from routing.delivery.formats.base import Writer
 from routing.models import Delivery, Run
 from routing.runs.people_agreement import agreement_in_words, nothing_certified
@@ -23,6 +23,7 @@ def people_card(
     *,
     since: Delivery | None = None,
     filters: Mapping[str, str] | None = None,
+    columns: Sequence[str] = (),
 ) -> str:
     """Markdown, as `routing.delivery.card.card`; `agreement` is `people_agreement` of the run."""
     lines = [f"# {code_span(run.project.name)}, run {run.number}", ""]
@@ -37,6 +38,7 @@ def people_card(
         f"- Rows: {counts.rows}",
         f"- Without a label: {counts.blanks}",
         *(f"  - {code_span(reason)}: {number}" for reason, number in sorted(counts.by_reason.items())),
+        *erased_in_card(counts),
         "- Labels by source:",
         *(f"  - {code_span(source)}: {number}" for source, number in sorted(counts.by_source.items())),
         *([f"- Came with their items, of these: {counts.imported}"] if counts.imported else []),
@@ -46,6 +48,7 @@ def people_card(
         "",
         "`manifest.json` has size and SHA-256 of every other file. There is no certificate to recompute.",
         "",
+        *columns,
         *about_data(run, by_source=counts.by_source, blanks=counts.blanks),
     ]
     return "\n".join(lines).rstrip() + "\n"

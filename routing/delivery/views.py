@@ -67,8 +67,10 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
             "page": page,
             "reports": delivery_reports(project, page),
             "can_deliver": can_deliver,
+            # No certificate is spoken of where there is none.
+            "by_people": (project.runs.exists() and not project.runs.filter(by_people=False).exists()),
             # The form says of each format what it is: then the others are left to be told of.
-            "file_words": _beside(deliverable) if can_deliver else file_words(),
+            "file_words": _beside(deliverable) if can_deliver else file_words(deliverable),
             "formats": _formats(job),
             "limits": format_limits(),
             "connections": project.connections.order_by("name"),
@@ -88,9 +90,9 @@ def _beside(run: Run | None) -> dict[str, Any]:
     return {name: words for name, words in BESIDE.items() if not by_people or name in OF_ANY_RUN}
 
 
-def file_words() -> dict[str, Any]:
-    """What people are told of each file that a delivery can have."""
-    return {writer.file_name: writer.summary for writer in FORMATS.values()} | BESIDE
+def file_words(run: Run | None = None) -> dict[str, Any]:
+    """What people are told of each file that a delivery can have, of the run where one is given."""
+    return {writer.file_name: writer.summary for writer in FORMATS.values()} | _beside(run)
 
 
 def _formats(job: Job | None) -> list[tuple[str, str, str, bool]]:
@@ -155,7 +157,7 @@ def _number(text: str) -> int:
 @needs("deliveries.view", "GET")
 def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpResponseBase:
     file = get_object_or_404(
-        DeliveryFile.objects.select_related("file", "delivery__run"),
+        DeliveryFile.objects.select_related("file", "delivery__run__project"),
         delivery_id=delivery_id,
         delivery__run__project=request.access.project,
         name=name,
@@ -170,7 +172,7 @@ def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpR
 def delivery_zip(request: ProjectRequest, delivery_id: int) -> HttpResponseBase:
     """All files of a delivery in one archive."""
     delivery = get_object_or_404(
-        Delivery.objects.select_related("run"), pk=delivery_id, run__project=request.access.project
+        Delivery.objects.select_related("run__project"), pk=delivery_id, run__project=request.access.project
     )
     try:
         return archive_response(request, delivery)

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http.response import HttpResponseBase
 from django.urls import path
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -14,11 +15,18 @@ from rest_framework.response import Response
 
 from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
 from routing.elsewhere.answers import MOST, take_back
-from routing.elsewhere.work import FORMATS, HYPAC, hand_out
+from routing.elsewhere.work import FORMATS, HYPAC, PARTS, ROUTED, hand_out, waiting
 from routing.runs.api import RunView
 
+MOST_PEOPLE, MOST_NAME = 1000, 254
+PART_HELP = "Items that people label once the run is routed, or those of its calibration set, blind."
 
-class WorkQuery(serializers.Serializer[Any]):
+
+class PartQuery(serializers.Serializer[Any]):
+    part = serializers.ChoiceField(choices=PARTS, required=False, default=ROUTED, help_text=PART_HELP)
+
+
+class WorkQuery(PartQuery):
     shape = serializers.ChoiceField(choices=FORMATS, required=False, default=HYPAC)
 
 
@@ -37,6 +45,23 @@ class GivenFields(serializers.Serializer[Any]):
         help_text="Username here of each person whom the rows name otherwise, such as `user 3`.",
     )
 
+    part = serializers.ChoiceField(choices=PARTS, required=False, default=ROUTED, help_text=PART_HELP)
+
+    def validate_people(self, people: dict[str, str]) -> dict[str, str]:
+        if len(people) > MOST_PEOPLE or any(len(one) > MOST_NAME for pair in people.items() for one in pair):
+            words = _("At most %(people)s people, each named in %(letters)s characters.")
+            raise serializers.ValidationError(words % {"people": MOST_PEOPLE, "letters": MOST_NAME})
+        return people
+
+
+class WaitingWorkBody(serializers.Serializer[Any]):
+    part = serializers.ChoiceField(choices=PARTS)
+    waiting = serializers.IntegerField(help_text="Items that wait for an answer and are with nobody.")
+    blind = serializers.BooleanField(help_text="Whether a certificate will rest on their labels.")
+    conditions = serializers.ListField(
+        child=serializers.CharField(), help_text="What must not be shown or done there, in sentences."
+    )
+
 
 class RefusedBody(serializers.Serializer[Any]):
     row = serializers.IntegerField(help_text="From 1.")
@@ -50,7 +75,14 @@ class TakenBody(serializers.Serializer[Any]):
 
 
 class RunWork(RunView):
-    actions = {"POST": "runs.edit"}
+    actions = {"GET": "runs.edit", "POST": "runs.edit"}
+    may_conflict = True
+
+    @extend_schema(parameters=[PartQuery], responses=WaitingWorkBody)
+    def get(self, request: Request, slug: str, number: int) -> Response:
+        """How many items another program can be given now, and what must not be shown there."""
+        part = self.query(PartQuery)["part"]
+        return Response(asdict(waiting(run=self.find_run(number), part=part)))
 
     @extend_schema(request=GivenFields, responses=TakenBody)
     def post(self, request: Request, slug: str, number: int) -> Response:
@@ -66,9 +98,10 @@ class RunWorkLines(RunView):
 
     @extend_schema(parameters=[WorkQuery], responses={(200, NDJSON): OpenApiTypes.STR})
     def get(self, request: Request, slug: str, number: int) -> HttpResponseBase:
-        """What people still have to label once a run is routed, an object on each line."""
-        name = self.query(WorkQuery)["shape"]
-        pages = hand_out(run=self.find_run(number), user=self.access.user, format_name=name)
+        """What people still have to label, an object on each line."""
+        asked = self.query(WorkQuery)
+        run, name = self.find_run(number), asked["shape"]
+        pages = hand_out(run=run, user=self.access.user, format_name=name, part=asked["part"])
         return ndjson(pages, name=f"{slug}-run-{number}-work.ndjson")
 
 

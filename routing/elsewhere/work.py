@@ -1,10 +1,12 @@
-"""What people still have to label in a run that is routed, for a program elsewhere: no prediction, no score.
+"""What people still have to label in a run, for a program elsewhere: no prediction, no score.
 
-The calibration set is not given out: that nobody saw a model's answer before theirs is what its certificate
-rests on, and only this server can see to that.
+The calibration set is given out to whoever asks for it by name. That nobody saw a model's answer before
+theirs is what its certificate rests on, and this server cannot see to that elsewhere: the answer says what
+must not be shown there, and the certificate how many of its labels came so.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -20,16 +22,46 @@ from routing.models import Run
 PAGE = 500
 HYPAC, LABEL_STUDIO = "hypac", "label-studio"
 FORMATS = (HYPAC, LABEL_STUDIO)
+ROUTED, CALIBRATION = "routed", "calibration"
+PARTS = (ROUTED, CALIBRATION)
 
 
-def batch_for_elsewhere(run: Run) -> WorkBatch:
-    """Raises ConflictError, in words, where nothing of the run may be labelled elsewhere now."""
+@dataclass(frozen=True)
+class Waiting:
+    """How many items of a part wait, and on what their labels rest, in sentences."""
+
+    part: str
+    waiting: int
+    blind: bool
+    conditions: Sequence[str]
+
+
+def waiting(*, run: Run, part: str) -> Waiting:
+    """Raises ConflictError where nothing of that part may be labelled elsewhere now."""
+    batch = batch_for_elsewhere(run, part)
+    conditions = [
+        _("Nobody who labels may see what a model answered, or how sure it was, about any of these items."),
+        _("Nobody who labels an item may see what somebody else answered about it."),
+    ]
+    if batch.blind:
+        conditions += [
+            _("Nobody may choose which of these items are labelled: every one is asked about."),
+            _("The certificate says how many labels of the calibration set came from another program."),
+        ]
+    return Waiting(part, len(waiting_work(batch)), batch.blind, conditions)
+
+
+def batch_for_elsewhere(run: Run, part: str) -> WorkBatch:
+    """Raises ConflictError, in words, where nothing of that part may be labelled elsewhere now."""
+    if part == CALIBRATION:
+        return _calibration(run)
     batch = run.routed_batch
     if batch is None or run.state != Run.State.LABELLING:
         raise ConflictError(
             _(
                 "Only what a run sends to people once it is routed can be labelled elsewhere, and run "
-                "%(run)s is not there: %(state)s. Its calibration set is labelled here, blind."
+                "%(run)s is not there: %(state)s. A calibration set that waits for labels is asked for by "
+                "part=calibration, knowing what must not be shown there."
             )
             % {"run": run.number, "state": run.get_state_display().lower()},
             code="no_routed_items",
@@ -47,23 +79,46 @@ def batch_for_elsewhere(run: Run) -> WorkBatch:
     return batch
 
 
+def _calibration(run: Run) -> WorkBatch:
+    batch = run.calibration_batch
+    if batch is None or run.state != Run.State.CALIBRATING:
+        raise ConflictError(
+            _("The calibration set of run %(run)s is not being labelled now: %(state)s.")
+            % {"run": run.number, "state": run.get_state_display().lower()},
+            code="no_calibration_items",
+        )
+    if batch.rostered or run.reference != Run.Reference.PERSON:
+        raise ConflictError(
+            _(
+                "Run %(run)s promises something about what several people or an expert would say, each asked "
+                "by its plan alone. Only this server can see to that: its calibration set is labelled here."
+            )
+            % {"run": run.number},
+            code="labelled_here_alone",
+        )
+    return batch
+
+
 def waiting_work(batch: WorkBatch) -> list[int]:
     """Ids of the items that wait for an answer and are with nobody, in the order of the queue."""
-    hidden = routing_port().hidden_items(project=batch.project, item_path="item")
-    rows = WorkItem.objects.filter(batch=batch, state=WorkItem.State.OPEN).exclude(hidden)
+    rows = WorkItem.objects.filter(batch=batch, state=WorkItem.State.OPEN)
+    if not batch.blind:
+        rows = rows.exclude(routing_port().hidden_items(project=batch.project, item_path="item"))
     ordered = rows.order_by("priority", "order", "slot").values_list("item_id", flat=True)
     return list(dict.fromkeys(ordered))
 
 
-def hand_out(*, run: Run, user: User, format_name: str) -> Callable[[], Iterator[Sequence[dict[str, Any]]]]:
+def hand_out(
+    *, run: Run, user: User, format_name: str, part: str
+) -> Callable[[], Iterator[Sequence[dict[str, Any]]]]:
     """The pages of what is given out. That it was stands in the audit trail."""
-    batch = batch_for_elsewhere(run)
+    batch = batch_for_elsewhere(run, part)
     audit.record(
         project=run.project,
         actor=user,
         action="run.handed_out",
         target=f"run:{run.number}",
-        data={"format": format_name},
+        data={"format": format_name, "part": part},
     )
     project = run.project
     secret = routing_port().model_columns(project=project)
@@ -80,9 +135,9 @@ def hand_out(*, run: Run, user: User, format_name: str) -> Callable[[], Iterator
     def pages() -> Iterator[Sequence[dict[str, Any]]]:
         ids = waiting_work(batch)
         for start in range(0, len(ids), PAGE):
-            part = ids[start : start + PAGE]
-            found = Item.objects.select_related("image").in_bulk(part)
-            yield [content(found[pk]) for pk in part if pk in found]
+            these = ids[start : start + PAGE]
+            found = Item.objects.select_related("image").in_bulk(these)
+            yield [content(found[pk]) for pk in these if pk in found]
 
     return pages
 

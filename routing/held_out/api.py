@@ -30,7 +30,7 @@ from routing.held_out.results import PersonChecked, people_checked
 class HoldOutFields(serializers.Serializer[Any]):
     """Items that are kept out of every later run."""
 
-    purpose = serializers.ChoiceField(choices=HeldOutItem.Purpose.choices)
+    purpose = serializers.ChoiceField(choices=[one.value for one in HeldOutItem.FOR_PEOPLE])
     size = serializers.IntegerField(
         min_value=1, max_value=MOST, required=False, allow_null=True, help_text="So many, drawn at random."
     )

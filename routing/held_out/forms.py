@@ -11,7 +11,9 @@ from routing.held_out.manage import LARGEST_SHARE, LEAST_LAST, MOST, MOST_LAST
 
 
 class HoldOutForm(forms.Form):
-    purpose = forms.ChoiceField(label=_("For"), choices=HeldOutItem.Purpose.choices)
+    purpose = forms.ChoiceField(
+        label=_("For"), choices=[(one.value, one.label) for one in HeldOutItem.FOR_PEOPLE]
+    )
     size = forms.IntegerField(label=_("Items drawn at random"), required=False, min_value=1, max_value=MOST)
     names = forms.CharField(
         label=_("Or items by their names, one on each line"),

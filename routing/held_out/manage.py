@@ -1,4 +1,6 @@
-"""Hold items out of all runs, to practise on or to check people with, and set their known answers."""
+"""Hold items out of all runs, to practise on, to check people with or to compare prompts on, and set their
+known answers.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,6 +40,11 @@ def hold_out(
     if purpose not in HeldOutItem.Purpose.values:
         raise InputError(
             _("Choose one of %(names)s.") % {"names": ", ".join(HeldOutItem.Purpose.values)}, where="purpose"
+        )
+    if names and purpose == HeldOutItem.Purpose.PROMPTS:
+        raise InputError(
+            _("Items to compare prompts on are drawn at random: on chosen ones no error can be told."),
+            where="names",
         )
     seed = sampling.new_entropy() if entropy is None else entropy
     with transaction.atomic():

@@ -2,6 +2,7 @@
 many of them at once.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 from django.http import Http404
@@ -19,6 +20,7 @@ from annotation.jobs.serializers import JobBody, accepted
 from annotation.labelling.serializers import MAX_ID
 from annotation.labelling.validation import MAX_COMMENT
 from routing.items.changes import CHANGES, change_items, change_of, undo_change
+from routing.items.erase import AT_ONCE, erase_items
 from routing.items.filters import FILTERS, MAX_TEXT
 from routing.items.sorts import DEFAULT, NAMES
 from routing.items.table import MAX_SIZE, ItemRow, table_page
@@ -53,6 +55,7 @@ class TableRow(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     external_id = serializers.CharField()
+    erased = serializers.BooleanField(help_text="Its content was erased.")
     excerpt = serializers.CharField(allow_blank=True, help_text="The beginning of the text.")
     label = serializers.JSONField(  # type: ignore[assignment]
         allow_null=True, help_text="What a delivery would hold now."
@@ -110,7 +113,7 @@ class Table(ProjectView):
 
 def _content(row: ItemRow) -> dict[str, Any]:
     names = (
-        *("id", "external_id", "excerpt", "label", "given_by", "annotator", "reason"),
+        *("id", "external_id", "erased", "excerpt", "label", "given_by", "annotator", "reason"),
         *("uncertainty", "routed_to", "flags", "labelled_at", "seconds"),
     )
     return {name: getattr(row, name) for name in names}
@@ -168,7 +171,38 @@ class ChangeUndo(ProjectView):
         return accepted(undo_change(access=self.access, job=job))
 
 
+class EraseFields(serializers.Serializer[Any]):
+    """Which items: by their names, as the imported data has them."""
+
+    external_ids = serializers.ListField(
+        child=serializers.CharField(max_length=255, trim_whitespace=False), min_length=1, max_length=AT_ONCE
+    )
+
+
+class ErasedBody(serializers.Serializer[Any]):
+    items = serializers.IntegerField(help_text="Erased now.")
+    already = serializers.IntegerField(help_text="Erased before.")
+    deliveries = serializers.IntegerField(help_text="Written before: their files may still have the content.")
+    sent = serializers.IntegerField(help_text="Files from which items are imported that may have it, too.")
+
+
+class Erase(ProjectView):
+    actions = {"POST": "items.erase"}
+
+    @extend_schema(request=EraseFields, responses=ErasedBody)
+    def post(self, request: Request, slug: str) -> Response:
+        """Remove text, image and columns of items for good, and what models wrote about them. Names, labels,
+        scores and hashes stay. All of them or, where something under way rests on one, none.
+        """
+        body = self.parsed(EraseFields)
+        done = erase_items(
+            project=self.access.project, actor=self.access.user, external_ids=body["external_ids"]
+        )
+        return Response(asdict(done))
+
+
 urlpatterns = [
+    path("projects/<slug:slug>/items/erase/", Erase.as_view(), name="api_items_erase"),
     path("projects/<slug:slug>/table/", Table.as_view(), name="api_table"),
     path("projects/<slug:slug>/table/changes/", Changes.as_view(), name="api_item_changes"),
     path(

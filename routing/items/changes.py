@@ -277,7 +277,8 @@ def _labelled_by_models(permission: ViewPermission, items: QuerySet[Item]) -> Qu
         item=OuterRef("pk"), state__in=WorkItem.UNFINISHED, batch__withdrawn_at__isnull=True
     )
     pool = covered_items(permission.run).filter(item=OuterRef("pk"))
-    return items.filter(~by_person(permission) & ~Q(Exists(asked)) & Q(Exists(pool)))
+    there = Q(erased_at__isnull=True)
+    return items.filter(there & ~by_person(permission) & ~Q(Exists(asked)) & Q(Exists(pool)))
 
 
 def _comment(

@@ -1,6 +1,7 @@
 """One item with all that this person may see of it: what people and models said, where it went."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,20 +9,31 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
+from django.utils.translation import gettext as _
 
 from annotation.common import limits
 from annotation.common.replaced_labels import names_as_given
 from annotation.common.value_reader import Value
 from annotation.imports.limits import MAX_COLUMNS
 from annotation.labelling.label_queries import in_words
-from annotation.models import AuditEvent, Comment, Item, Project, Settlement, Skip
+from annotation.models import AuditEvent, Comment, Item, Label, Project, Settlement, Skip
 from annotation.permissions import Access
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.core.every_score.items import EVERYTHING
 from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.items.table import neighbours
-from routing.models import Delivery, ItemScore, PoolItem, Prediction, PromptVersion, Route, Run, RunSource
+from routing.models import (
+    REMOVED,
+    Delivery,
+    ItemScore,
+    PoolItem,
+    Prediction,
+    PromptVersion,
+    Route,
+    Run,
+    RunSource,
+)
 from routing.runs.chains import limits_of, thresholds_from_json
 from routing.runs.covered import COVERED
 from routing.runs.expert.analyse import SLICES
@@ -98,6 +110,10 @@ class PredictionView:
     created_at: datetime
 
     @property
+    def removed(self) -> bool:
+        return self.raw == REMOVED
+
+    @property
     def raw_text(self) -> str:
         text = json.dumps(self.raw, indent=2, ensure_ascii=False)
         return text if len(text) <= limits.LONG_TEXT else f"{text[: limits.LONG_TEXT]}…"
@@ -133,7 +149,7 @@ class RouteView:
 class ItemHistory:
     """`deliveries` are those made since the item was imported: each holds every item of its moment. Of each
     list the newest entries (annotation.common.limits). `data` has columns by the beginning of their names,
-    which two may share; `more_columns` are not in it.
+    which two may share; `more_columns` are not in it. `withholds`: as it is `blind`, something is left out.
     """
 
     item: Item
@@ -142,6 +158,7 @@ class ItemHistory:
     predictions: list[PredictionView]
     routes: list[RouteView]
     blind: bool
+    withholds: bool = False
     settlements: list[SettledView] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
@@ -187,6 +204,7 @@ def item_history(
         predictions=_predictions(item, names) if permission.output else [],
         routes=_routes(project, item) if permission.output else [],
         blind=not permission.output,
+        withholds=permission.withholds,
         settlements=_settlements(permission, item, names),
         skips=_newest(skips),
         comments=_newest(comments, limits.COMMENTS),
@@ -216,20 +234,32 @@ def _labels(permission: ViewPermission, item: Item, names: Mapping[str, str]) ->
 
 
 def _settlements(permission: ViewPermission, item: Item, names: Mapping[str, str]) -> list[SettledView]:
-    rows = permission.settlements().filter(item=item).select_related("decided_by", "superseded_by")
+    rows = _newest(permission.settlements().filter(item=item).select_related("decided_by", "superseded_by"))
+    answers = Counter(
+        Label.objects.filter(
+            item=item, version=1, work_item__batch__in={row.batch_id for row in rows}
+        ).values_list("work_item__batch", flat=True)
+    )
     return [
         SettledView(
             value=row.value,
             name="" if row.value is None else in_words(row.value, names),
-            method=str(Settlement.Method(row.method).label),
+            method=_method_in_words(row, answers[row.batch_id]),
             by=row.decided_by.get_username() if row.decided_by else "",
             version=row.version,
             counts=not hasattr(row, "superseded_by"),
             comment=row.comment,
             created_at=row.created_at,
         )
-        for row in _newest(rows)
+        for row in rows
     ]
+
+
+def _method_in_words(row: Settlement, answers: int) -> str:
+    """One answer is no majority: the others were asked no more."""
+    if row.method == Settlement.Method.MAJORITY and answers == 1:
+        return _("The one answer there is")
+    return str(Settlement.Method(row.method).label)
 
 
 def _predictions(item: Item, names: Mapping[str, str]) -> list[PredictionView]:

@@ -62,6 +62,7 @@ class ItemRow:
     position: int
     external_id: str
     excerpt: str
+    erased: bool
     image: Any
     label: Value | None = None
     label_name: str | None = None
@@ -202,7 +203,7 @@ def _rows(permission: ViewPermission, ids: list[int]) -> list[ItemRow]:
         item.pk: item
         for item in Item.objects.filter(pk__in=ids)
         .select_related("image")
-        .only("external_id", "position", "created_at", "project_id", "image__sha256")
+        .only("external_id", "position", "created_at", "erased_at", "project_id", "image__sha256")
         .annotate(excerpt=Substr("text", 1, EXCERPT))
     }
     flags = dict(
@@ -255,6 +256,7 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
             position=item.position,
             external_id=item.external_id,
             excerpt=item.excerpt,
+            erased=item.erased_at is not None,
             image=item.image,
             label_name=None if value is None else in_words(value if shown is None else shown, names),
             colors=_colors(value, colors),

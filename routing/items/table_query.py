@@ -39,12 +39,12 @@ STAGES: dict[str, Promise] = {
     "labelled": gettext_lazy("Labelled by a person"),
     "unlabelled": gettext_lazy("Not labelled by a person"),
     "waiting": gettext_lazy("Waiting for a person"),
-    "stuck": gettext_lazy("Skipped by everybody"),
+    "stuck": gettext_lazy("Nobody is left to label it"),
     "split": gettext_lazy("Label was split"),
     "disputed": gettext_lazy("Waiting for a reviewer: people disagree"),
     "unlabelable": gettext_lazy("Nobody can label it"),
     "withdrawn": gettext_lazy("No longer asked for"),
-    "held_out": gettext_lazy("Held out, for practice or as gold"),
+    "held_out": gettext_lazy("Held out: for practice, as gold, or to compare prompts"),
 }
 ORDERS: dict[str, Promise] = {
     "position": gettext_lazy("Order of import"),
@@ -71,6 +71,7 @@ OUTPUT_COLUMNS = {"u", "sent"}
 SHOWN = ("label", "by", "u", "sent", "flags")
 GALLERY = "gallery"
 OFTEN = ("q", "stage", "label", "by")
+OF_LABELS = frozenset({"label", "human", "answer"})
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,13 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class Chip:
-    """A filter that is in force, and the address without it."""
+    """A filter that is in force, and the address without it; `color` is that of a label, where it is one."""
 
     name: str
     title: str
     value: str
     without: str
+    color: str = ""
 
 
 def run_of(data: QueryDict) -> int | None:
@@ -187,9 +189,18 @@ def options(permission: ViewPermission) -> dict[str, Options]:
     return found
 
 
-def chips(asked: TableRequest, known: Mapping[str, Options]) -> list[Chip]:
+def chips(asked: TableRequest, known: Mapping[str, Options], permission: ViewPermission) -> list[Chip]:
+    colors: dict[str, str] = {}
+    if OF_LABELS & set(asked.filters):
+        colors = dict(permission.project.choices.values_list("key", "color"))
     return [
-        Chip(name, str(TITLES[name]), _words(known, name, value), asked.query(name))
+        Chip(
+            name,
+            str(TITLES[name]),
+            _words(known, name, value),
+            asked.query(name),
+            colors.get(_label_in(name, value), ""),
+        )
         for name, value in asked.filters.items()
     ]
 
@@ -228,6 +239,11 @@ def columns(permission: ViewPermission) -> Options:
     return [
         (key, str(title)) for key, title in COLUMNS.items() if permission.output or key not in OUTPUT_COLUMNS
     ]
+
+
+def _label_in(name: str, value: str) -> str:
+    """The label that a filter names: the answer of a source is its position and the label."""
+    return value.partition(":")[2] if name == "answer" else value if name in OF_LABELS else ""
 
 
 def _words(known: Mapping[str, Options], name: str, value: str) -> str:

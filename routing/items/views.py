@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 from django.contrib import messages
-from django.http import Http404
+from django.http import Http404, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -13,14 +14,19 @@ from django.utils.translation import gettext as _, ngettext
 
 from annotation.common import limits
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
-from annotation.errors import HypacError, NotAllowedError
+from annotation.errors import HypacError, InputError, NotAllowedError
 from annotation.jobs.progress import job_progress
 from annotation.labelling.comments import add_comment, resolve_flag
+from annotation.labelling.validation import sent_key
 from annotation.models import Job
+from annotation.task_types import TASK_TYPES
 from routing.items import table_query
 from routing.items.changes import CHANGES, allowed_changes, change_items, change_of, chosen_items, undo_change
+from routing.items.correct import correct_label, correction_of
 from routing.items.counts import table_total
+from routing.items.erase import erase_items, erasure_in_words
 from routing.items.history import item_history
+from routing.items.saved_views import delete_view, may_share, rename_view, save_view, views_of
 from routing.items.sorts import SORTS, key_of
 from routing.items.table import MAX_SIZE, in_the_way, table_page
 from routing.visibility import view_permission
@@ -43,10 +49,11 @@ def items(request: ProjectRequest) -> HttpResponseBase:
         permission, filters=asked.filters, sort=asked.sort, after=after, before=before, count=False
     )
     known = table_query.options(permission)
-    chips = table_query.chips(asked, known)
+    chips = table_query.chips(asked, known, permission)
     fields = list(table_query.fields(asked, known, permission))
     context: dict[str, Any] = {
         "page": page,
+        "withholds": permission.withholds,
         "asked": asked,
         "query": asked.query(),
         "chips": chips,
@@ -56,6 +63,8 @@ def items(request: ProjectRequest) -> HttpResponseBase:
         "lists_all": SORTS[asked.sort.removeprefix("-")].lists_all,
         "run": permission.run,
         "runs": _runs(permission),
+        "views": list(views_of(request.access)),
+        "may_share": may_share(request.access),
         "changes": [
             change for change in CHANGES.values() if allowed_changes(change, request.access, permission)
         ],
@@ -72,6 +81,41 @@ def items(request: ProjectRequest) -> HttpResponseBase:
     return render(request, "routing/items/items.html", context)
 
 
+@needs("views.edit", "POST")
+def items_views(request: ProjectRequest) -> HttpResponseBase:
+    """Keep what the table shows under a name."""
+    project = request.access.project
+    address = QueryDict(request.POST.get("query", ""))
+    permission = view_permission(project, request.access, run=table_query.run_of(address))
+    shown = table_query.table_request(address, permission).query()
+    with refusals_as_messages(request):
+        view = save_view(
+            access=request.access,
+            permission=permission,
+            name=request.POST.get("name", ""),
+            query=shown,
+            shared="shared" in request.POST,
+        )
+        messages.success(request, _("The view “%(name)s” is saved.") % {"name": view.name})
+    return redirect(f"{reverse('items', args=[project.slug])}?{shown}")
+
+
+@needs("views.edit", "POST")
+def items_view(request: ProjectRequest, view_id: int) -> HttpResponseBase:
+    """Give a view another name, or delete it."""
+    project = request.access.project
+    view = get_object_or_404(views_of(request.access), pk=view_id)
+    shown = view.query
+    with refusals_as_messages(request):
+        if "delete" in request.POST:
+            delete_view(access=request.access, view=view)
+            messages.success(request, _("The view “%(name)s” is deleted.") % {"name": view.name})
+        else:
+            rename_view(access=request.access, view=view, name=request.POST.get("name", ""))
+            messages.success(request, _("Saved."))
+    return redirect(f"{reverse('items', args=[project.slug])}?{shown}")
+
+
 def _runs(permission: Any) -> list[int]:
     """Numbers of the runs whose scores and routes can be looked at."""
     if permission.run is None:
@@ -85,6 +129,18 @@ def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     """The address may carry the filters and the order of the table: "next" is the next one there. The table
     asks for what it shows beside its rows.
     """
+    return _item(request, item_id, beside=bool(request.htmx) and "beside" in request.GET)
+
+
+def _item(
+    request: ProjectRequest,
+    item_id: int,
+    *,
+    beside: bool,
+    refused: HypacError | None = None,
+    saved: bool = False,
+) -> HttpResponseBase:
+    """`refused` says why a correction was not stored."""
     project = request.access.project
     permission = view_permission(project, request.access, run=table_query.run_of(request.GET))
     asked = table_query.table_request(request.GET, permission)
@@ -93,7 +149,7 @@ def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     )
     if history is None:
         raise Http404("no such item in this project")
-    beside = request.htmx and "beside" in request.GET
+    correction, kind = correction_of(permission, request.access, history.item), TASK_TYPES[project.task_type]
     return render(
         request,
         "routing/items/_item_beside.html" if beside else "routing/items/item.html",
@@ -101,10 +157,50 @@ def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
             "history": history,
             "item": history.item,
             "query": asked.query(),
-            "chips": table_query.chips(asked, table_query.options(permission)),
+            "chips": table_query.chips(asked, table_query.options(permission), permission),
             "may_comment": request.access.allows("review"),
+            "may_erase": request.access.allows("items.erase"),
+            "beside": beside,
+            "saved": saved,
+            "correction": correction,
+            "correction_key": uuid4().hex,
+            "problem": refused.message if refused else "",
+            "problem_at": refused.where if refused else "",
+            "confirmed": request.POST.get("confirm") == "yes",
+            "typed": kind.from_form(request.POST) if refused else correction.given if correction else None,
+            "comment": request.POST.get("comment", ""),
+            "task_type": kind,
+            "choices": list(project.choices.all()) if correction and kind.has_choices else [],
         },
     )
+
+
+@needs("review", "POST")
+def item_correct(request: ProjectRequest, item_id: int) -> HttpResponseBase:
+    """From beside the table the item comes back as it is shown there, and the table is told."""
+    project = request.access.project
+    found = get_object_or_404(project.items.select_related("project"), pk=item_id)
+    kind, beside = TASK_TYPES[project.task_type], bool(request.htmx)
+    try:
+        if problem := kind.form_problem(request.POST):
+            raise InputError(problem)
+        correct_label(
+            permission=view_permission(project, request.access),
+            access=request.access,
+            item=found,
+            value=kind.from_form(request.POST),
+            idempotency_key=sent_key(request.POST.get("key", "")),
+            comment=request.POST.get("comment", "").strip(),
+            confirmed=request.POST.get("confirm") == "yes",
+        )
+    except HypacError as error:
+        return _item(request, item_id, beside=beside, refused=error)
+    if beside:
+        response = _item(request, item_id, beside=True, saved=True)
+        response.headers["HX-Trigger"] = "item-corrected"
+        return response
+    messages.success(request, _("The label is corrected."))
+    return redirect(f"{reverse('item', args=[project.slug, item_id])}?{request.GET.urlencode()}")
 
 
 @needs("review", "POST")
@@ -115,6 +211,16 @@ def item_comment(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     with refusals_as_messages(request):
         add_comment(item=found, author=request.user, text=request.POST.get("text", ""), is_flag=flag)
         messages.success(request, _("Flagged.") if flag else _("Comment saved."))
+    return redirect("item", project.slug, found.pk)
+
+
+@needs("items.erase", "POST")
+def item_erase(request: ProjectRequest, item_id: int) -> HttpResponseBase:
+    project = request.access.project
+    found = get_object_or_404(project.items.only("external_id"), pk=item_id)
+    with refusals_as_messages(request):
+        done = erase_items(project=project, actor=request.user, external_ids=[found.external_id])
+        messages.success(request, erasure_in_words(done))
     return redirect("item", project.slug, found.pk)
 
 
@@ -172,6 +278,7 @@ def items_change(request: ProjectRequest) -> HttpResponseBase:
             return redirect(table)
         return _told(request, job, table)
     items = chosen_items(permission, filters=asked.filters, item_ids=ids)
+    known = table_query.options(permission) if everything else {}
     return render(
         request,
         "routing/items/items_change.html",
@@ -180,7 +287,7 @@ def items_change(request: ProjectRequest) -> HttpResponseBase:
             "ids": ids,
             "chosen": items.count(),
             "concerned": change.concerns(permission, items).count(),
-            "chips": table_query.chips(asked, table_query.options(permission)) if everything else [],
+            "chips": table_query.chips(asked, known, permission) if everything else [],
             "query": asked.query(),
             "table": table,
             "text": asked_for.get("text", ""),

@@ -46,6 +46,10 @@ class ReplacementOutlook(serializers.Serializer[Any]):
     predictions = serializers.IntegerField(help_text="Answers of models that give it.")
     work = serializers.IntegerField(help_text="Items for which people are asked now.")
     drafts = serializers.IntegerField(help_text="Answers not sent yet that give it.")
+    known_answers = serializers.IntegerField(
+        help_text="Practice and gold items whose known answer gives it; where it is split they are not used "
+        "until they have another one."
+    )
     runs = serializers.ListField(child=serializers.IntegerField(), help_text="Their numbers.")
     deliveries = serializers.IntegerField(help_text="Made by these runs; their files stay as they are.")
     invalid = serializers.ListField(

@@ -27,6 +27,8 @@ class Effects:
         Items with such a label by people.
     work, drafts
         Items for which people are asked now, and unsent answers that give it.
+    known_answers
+        Practice and gold items whose known answer gives it.
     runs, deliveries
         Numbers of the runs with a label or an answer that gives it, and how many deliveries they made.
     invalid
@@ -43,6 +45,7 @@ class Effects:
     items: int
     work: int
     drafts: int
+    known_answers: int
     runs: Sequence[int]
     deliveries: int
     invalid: Sequence[int]
@@ -64,6 +67,7 @@ def effects_of(project: Project, key: str) -> Effects:
         items=labels.order_by().values("item").distinct().count(),
         work=WorkItem.objects.filter(batch__project=project, state__in=WorkItem.UNFINISHED).count(),
         drafts=with_choice(drafts, project, key).count(),
+        known_answers=with_choice(project.held_out.all(), project, key, field="answer").count(),
         runs=numbers,
         deliveries=Delivery.objects.filter(run__project=project, run__number__in=numbers).count(),
         invalid=[run.number for run in certified if run.loss not in KEEPS_PROMISE],

@@ -17,7 +17,7 @@ from annotation.models import Item
 from annotation.projects.label_studio_config import config_of
 from routing.labels.columns import DeliveryContext, columns_of
 from routing.labels.kinds import Kinds
-from routing.labels.page import ADDED, OF_LATER_ITEMS, DeliveryInfo, Page, Row
+from routing.labels.page import ADDED, OF_LATER_ITEMS, OF_SUGGESTIONS, DeliveryInfo, Page, Row
 from routing.models import Run
 
 READ = 500
@@ -61,9 +61,10 @@ def _read(
         name=f"{run.project.slug}-run{run.number}",
         kinds=_kinds(run) if kinds else {},
         label_config=config_of(run.project),
-        added=[name for name in ADDED if run.later_size or name not in OF_LATER_ITEMS],
+        added=_added(run),
     )
     chosen = conditions(run) if conditions else ()
+    erased = set(run.project.items.filter(erased_at__isnull=False).values_list("pk", flat=True))
     for items in _items(run, texts=texts):
         looked_at = len(items)
         if chosen and not (items := _let_through(run, items, chosen)):
@@ -72,7 +73,14 @@ def _read(
         ids, external_ids, data, typed, seen, _positions = zip(*items, strict=True)
         originals, values = _parsed(data, typed)
         columns = columns_of(context, ids, external_ids)
-        yield Page(originals, columns, values, seen if texts else (), ids, looked_at)
+        gone = [pk in erased for pk in ids] if erased else []
+        yield Page(originals, columns, values, seen if texts else (), ids, looked_at, gone)
+
+
+def _added(run: Run) -> list[str]:
+    """Our columns in a delivery of the run; not those that none of its rows could have something in."""
+    left_out = {*(() if run.later_size else OF_LATER_ITEMS), *(() if run.suggestions else OF_SUGGESTIONS)}
+    return [name for name in ADDED if name not in left_out]
 
 
 def _let_through(run: Run, items: list["_Item"], chosen: Sequence[Q]) -> list["_Item"]:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from annotation.common.ranges import of_items
 from annotation.common.replaced_labels import choice_names, keys_of, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import RecordRow, record_rows
-from annotation.models import HeldOutItem, Item, Label, Settlement, WorkItem
+from annotation.labelling.validation import GIVEN_ELSEWHERE
+from annotation.models import HeldOutItem, Item, Label, Settlement, ShownSuggestion, WorkItem
 from routing.core.exact import plain
 from routing.labels.page import ADDED
 from routing.models import DrawItem, RoundItem, Route, Run, RunSource
@@ -90,6 +91,7 @@ BATCHES = (
     "later_audit_batch",
 )
 IMPORTED = "imported"
+NOT_SHOWN = "none"
 Columns = dict[str, list[Any]]
 
 
@@ -140,7 +142,7 @@ def _chosen_anew(columns: Columns, context: DeliveryContext, ids: Sequence[int])
 
 def _draw(columns: Columns, run: Run, ids: Sequence[int], places: Mapping[int, int]) -> None:
     drawn = DrawItem.objects.filter(of_items("item", ids), draw__run=run)
-    columns["asked"] = [False] * len(ids)
+    columns["asked"] = [None if run.by_people else False] * len(ids)
     for pk, probability, asked in drawn.values_list("item_id", "probability", "asked"):
         if (place := places.get(pk)) is not None:
             columns["p_i"][place], columns["asked"][place] = plain(probability), asked
@@ -150,6 +152,7 @@ def _by_people(
     columns: Columns, context: DeliveryContext, places: Mapping[int, int], records: Mapping[int, RecordRow]
 ) -> None:
     untouched = _untouched(context, records)
+    suggested = _suggested(context, records)
     for pk, record in records.items():
         place = places[pk]
         columns["label"][place] = record.value
@@ -158,8 +161,28 @@ def _by_people(
         columns["annotator"][place] = record.annotators
         columns["settled_by"][place] = IMPORTED if pk in untouched else record.method
         columns["run"][place] = context.runs_of_batches.get(record.batch_id)
+        columns["suggestion"][place] = suggested.get((record.batch_id, pk))
         if columns["audited"][place] is not None:
             columns["audited"][place] = record.batch_id == context.run.later_audit_batch_id
+
+
+def _suggested(context: DeliveryContext, records: Mapping[int, RecordRow]) -> dict[tuple[int, int], str]:
+    """By batch and item, of the labels that people gave in a run with suggestions, what was shown with each.
+    Such a run asks one person about an item.
+    """
+    if not context.run.suggestions:
+        return {}
+    labels = Label.objects.filter(
+        of_items("item", list(records)),
+        work_item__batch__in=list(context.own_batches),
+        superseded_by__isnull=True,
+    )
+    elsewhere = Label.objects.filter(
+        work_item=OuterRef("work_item"), idempotency_key__startswith=GIVEN_ELSEWHERE
+    )
+    rows = labels.exclude(Exists(elsewhere))  # of those nobody knows here what was shown
+    told = rows.values_list("work_item__batch_id", "item_id", "suggestion")
+    return {(batch_id, pk): shown or NOT_SHOWN for batch_id, pk, shown in told}
 
 
 def _untouched(context: DeliveryContext, records: Mapping[int, RecordRow]) -> set[int]:
@@ -187,9 +210,17 @@ def _outside(columns: Columns, run: Run, items: Sequence[tuple[int, int]]) -> No
     later = set(Item.objects.filter(among, created_at__gt=run.created_at).values_list("pk", flat=True))
     asked = RoundItem.objects.filter(of_items("item", [pk for _, pk in items]))
     rounds = dict(asked.values_list("item_id", "round__number"))
+    shown = ShownSuggestion.objects.filter(
+        of_items("work_item__item", [pk for _, pk in items]), created_at__lt=run.created_at
+    )
+    suggested = set(shown.values_list("work_item__item_id", flat=True))
+    erased = set(Item.objects.filter(among, erased_at__isnull=False).values_list("pk", flat=True))
     held = HeldOutItem.objects.filter(of_items("item", [pk for _, pk in items]))
     purposes = dict(held.values_list("item_id", "purpose"))
     for place, pk in items:
+        if pk in erased:
+            columns["reason"][place] = f"not covered by run {run.number}: its content was erased"
+            continue
         if pk in purposes:
             columns["reason"][place] = (
                 f"not covered by run {run.number}: it is held out ({purposes[pk]}), and no run labels it"
@@ -198,6 +229,11 @@ def _outside(columns: Columns, run: Run, items: Sequence[tuple[int, int]]) -> No
         if pk in rounds:
             columns["reason"][place] = (
                 f"not covered by run {run.number}: it was in guideline round {rounds[pk]}"
+            )
+            continue
+        if pk in suggested and pk not in later:
+            columns["reason"][place] = (
+                f"not covered by run {run.number}: somebody was shown what a model had answered"
             )
             continue
         if run.by_people and pk not in later:

@@ -34,7 +34,7 @@ class Row:
         Probability with which people were to be asked about an item of the draw, as a decimal; None outside
         the draw.
     asked : bool
-        Whether they were.
+        Whether they were; None in a run without a model, which has no draw.
     run, certificate_id
         The run that the label comes from, and the SHA-256 of the certificate that covers the item.
     reason
@@ -47,6 +47,9 @@ class Row:
     audited
         Of such an item whether its label is one that people gave for the audit of later items: a model labels
         it by the policy. Not before they have: until then nobody may know which items these are.
+    suggestion
+        Of a label that people gave in the run: whether its annotator was shown what a model answered, and
+        gave the same, "none", "taken" or "other".
     """
 
     external_id: str
@@ -57,18 +60,22 @@ class Row:
     settled_by: str | None = None
     uncertainty: float | None = None
     p_i: str | None = None
-    asked: bool = False
+    asked: bool | None = False
     run: int | None = None
     certificate_id: str | None = None
     reason: str | None = None
     expert_saw: str | None = None
     taken_in: int | None = None
     audited: bool | None = None
+    suggestion: str | None = None
 
 
 ADDED = tuple(field.name for field in fields(Row))
 OF_LATER_ITEMS = ("taken_in", "audited")
 """Of these the ones that are written for runs alone that took something in."""
+OF_SUGGESTIONS = ("suggestion",)
+"""The ones that are written for runs alone whose people are shown suggestions."""
+OF_SOME_RUNS = (*OF_LATER_ITEMS, *OF_SUGGESTIONS)
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,8 @@ class Page:
         What people see of each item, "" of an image; empty unless a format of the delivery `reads_texts`.
     keys
         Of the items in the database.
+    erased
+        Of each item whether its content was erased; empty where none of the page was.
     looked_at
         How many items of the project it stands for; more than it has where the delivery is a part of them.
     """
@@ -98,6 +107,7 @@ class Page:
     texts: Sequence[str] = ()
     keys: Sequence[int] = ()
     looked_at: int = 0
+    erased: Sequence[bool] = ()
 
     @cached_property
     def values(self) -> Sequence[Mapping[str, Any]]:
@@ -114,7 +124,9 @@ class Page:
         """The items from `start` to before `end`."""
         part = slice(start, end)
         columns = {name: values[part] for name, values in self.columns.items()}
-        return Page(self.originals[part], columns, self.typed[part], self.texts[part])
+        return Page(
+            self.originals[part], columns, self.typed[part], self.texts[part], erased=self.erased[part]
+        )
 
     def only(self, keep: Sequence[bool]) -> "Page":
         """Of its items those that are to be kept."""
@@ -125,6 +137,7 @@ class Page:
             list(compress(self.texts, keep)),
             list(compress(self.keys, keep)),
             self.looked_at,
+            list(compress(self.erased, keep)),
         )
 
     def rows(self) -> Iterator[Row]:

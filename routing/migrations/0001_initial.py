@@ -46,6 +46,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("sampled__gte", 1), ("sampled__lte", models.F("size"))),
+                        name="final_audit_sample_in_size",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="FinalCertificate",
@@ -133,6 +141,30 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["run_id", "number"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("finished_at__isnull", True), ("abandoned_at__isnull", True), _connector="OR"
+                        ),
+                        name="intake_one_end",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("finished_at__isnull", True),
+                                ("items__isnull", True),
+                                ("people__isnull", True),
+                            ),
+                            models.Q(
+                                ("finished_at__isnull", False),
+                                ("items__isnull", False),
+                                ("people__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="intake_counted_once_finished",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -210,6 +242,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["project_id", "id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("size__gte", 1), ("size__lte", models.F("pool_size"))),
+                        name="measurement_size_in_pool",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("budget__isnull", True), ("budget__gte", 0), _connector="OR"),
+                        name="measurement_budget_not_negative",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -237,6 +279,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("measurement", "item"), name="measured_item_once"),
+                    models.UniqueConstraint(fields=("measurement", "order"), name="measured_order_once"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ModelPrice",
@@ -275,6 +323,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["project_id", "name"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "name"), name="model_price_name_once"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -362,6 +413,21 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("cost__gte", 0)), name="prediction_cost_not_negative"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("reason", ""), ("value__isnull", False)),
+                            models.Q(("value__isnull", True), models.Q(("reason", ""), _negated=True)),
+                            _connector="OR",
+                        ),
+                        name="prediction_value_or_reason",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ItemScore",
@@ -414,6 +480,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("prediction", "name"), name="item_score_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("value__gte", 0), ("value__lte", 1)),
+                        name="item_score_in_unit_interval",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Run",
@@ -804,6 +879,141 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["project_id", "number"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "number"), name="run_number_once"),
+                    models.UniqueConstraint(
+                        condition=models.Q(
+                            ("state__in", ["preparing", "calibrating", "checking", "analysing"])
+                        ),
+                        fields=("project",),
+                        name="run_one_open_per_project",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "preparing",
+                                    "calibrating",
+                                    "checking",
+                                    "analysing",
+                                    "analysed",
+                                    "routing",
+                                    "labelling",
+                                    "complete",
+                                    "cancelled",
+                                ],
+                            )
+                        ),
+                        name="run_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("target__in", ["dataset", "pool", "population"])),
+                        name="run_target_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("human_cost__gt", 0)), name="run_human_cost_above_0"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("expert_cost__gt", 0),
+                                ("recheck_share__gt", 0),
+                                ("recheck_share__lte", 1),
+                                ("reference", "expert"),
+                                ("accepted_error__gt", 0),
+                                ("audit_share__gte", 0),
+                                ("audit_share__lte", 1),
+                                models.Q(("expert_name", ""), _negated=True),
+                            ),
+                            models.Q(
+                                ("expert_cost__isnull", True),
+                                ("expert_name", ""),
+                                ("reference__in", ["person", "settled"]),
+                                ("accepted_error__isnull", True),
+                                ("audit_share__isnull", True),
+                                ("recheck_share__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="run_reference_whole",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("final_models_alpha__gt", 0),
+                                ("final_models_error__gte", 0),
+                                ("final_people_alpha__gt", 0),
+                                ("final_sample__gte", 1),
+                                ("reference", "expert"),
+                            ),
+                            models.Q(
+                                ("final_models_alpha__isnull", True),
+                                ("final_models_error__isnull", True),
+                                ("final_people_alpha__isnull", True),
+                                ("final_sample__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="run_final_audit_whole",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("later_audit_share__isnull", True),
+                            models.Q(
+                                ("later_audit_share__gte", 0),
+                                ("later_audit_share__lte", 1),
+                                ("target", "population"),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="run_later_audit_of_a_population",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("overlap__gte", 1), ("overlap__lte", 9)), name="run_overlap_range"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("overlap_share__gt", 0), ("overlap_share__lte", 1)),
+                        name="run_overlap_share_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("budget__isnull", True), ("budget__gte", 0), _connector="OR"),
+                        name="run_budget_not_negative",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("epsilon__gt", 0), ("epsilon__lt", 1)), name="run_epsilon_in_0_1"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("alpha__gt", 0), ("alpha__lt", 1)), name="run_alpha_in_0_1"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("p__gt", 0), ("p__lte", 1)), name="run_p_in_0_1"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("p_min__isnull", True),
+                            models.Q(("p_min__gt", 0), ("p_min__lte", models.F("p"))),
+                            _connector="OR",
+                        ),
+                        name="run_p_min_in_0_p",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("p_column", ""), ("p_min__isnull", True)),
+                            models.Q(("p_min__isnull", False), models.Q(("p_column", ""), _negated=True)),
+                            _connector="OR",
+                        ),
+                        name="run_p_min_with_its_column",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("split_share__gt", 0), ("split_share__lt", 1)),
+                        name="run_split_share_in_0_1",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("m__gte", 1), ("m__lte", models.F("pool_size"))),
+                        name="run_m_in_pool",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -841,6 +1051,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["run", "position", "item"], name="route_by_position"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "item"), name="route_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("position__gte", 1)), name="route_position_from_1"
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="RosterEntry",
@@ -898,6 +1119,13 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "roster entries",
                 "ordering": ["run_id", "role", "name"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "user"), name="roster_person_once"),
+                    models.UniqueConstraint(fields=("run", "name"), name="roster_name_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("role__in", ["annotator", "expert"])), name="roster_role_known"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -950,6 +1178,30 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["run", "u", "v"], name="pool_by_key"),
+                    models.Index(
+                        condition=models.Q(("intake__isnull", False)),
+                        fields=["intake", "item"],
+                        name="pool_item_by_intake",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "item"), name="pool_item_once"),
+                    models.UniqueConstraint(fields=("run", "position"), name="pool_position_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("v__gte", 0), ("v__lt", 9007199254740992)),
+                        name="pool_v_of_53_bits",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("u__isnull", True), models.Q(("u__gte", 0), ("u__lte", 1)), _connector="OR"
+                        ),
+                        name="pool_u_in_unit_interval",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="PilotItem",
@@ -976,20 +1228,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddField(
-            model_name="intake",
-            name="run",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="intakes", to="routing.run"
-            ),
-        ),
-        migrations.AddField(
-            model_name="finalaudit",
-            name="run",
-            field=models.OneToOneField(
-                on_delete=django.db.models.deletion.CASCADE, related_name="final_audit", to="routing.run"
-            ),
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "item"), name="pilot_item_once"),
+                    models.UniqueConstraint(fields=("run", "order"), name="pilot_order_once"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ExpertRequest",
@@ -1032,6 +1276,29 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "item"), name="expert_request_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "why__in",
+                                [
+                                    "asked",
+                                    "recheck",
+                                    "routed",
+                                    "second_look",
+                                    "no_answer",
+                                    "audit",
+                                    "alarm",
+                                    "final",
+                                ],
+                            )
+                        ),
+                        name="expert_request_why_known",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Draw",
@@ -1052,6 +1319,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("m__gte", 1), ("n__lte", models.F("m"))), name="draw_n_within_m"
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Delivery",
@@ -1127,6 +1401,12 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "deliveries",
                 "ordering": ["run_id", "-number"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "number"), name="delivery_number_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("blanks__lte", models.F("rows"))), name="delivery_blanks_in_rows"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1219,6 +1499,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["run", "place"], name="audited_item_by_place"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "item"), name="audited_item_once"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Source",
@@ -1302,6 +1590,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["project_id", "position"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "position"), name="source_position_once"),
+                    models.UniqueConstraint(fields=("project", "name"), name="source_name_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("position__gte", 1)), name="source_position_from_1"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("cost_per_label__gte", 0)), name="source_cost_not_negative"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1335,6 +1633,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["run_id", "position"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "position"), name="run_source_position_once"),
+                    models.UniqueConstraint(fields=("run", "source"), name="run_source_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("position__gte", 1)), name="run_source_position_from_1"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("cost_per_label__gte", 0)), name="run_source_cost_not_negative"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1406,6 +1714,30 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("run", "source", "stage", "claim_token"), name="reservation_once_per_worker"
+                    ),
+                    models.UniqueConstraint(
+                        fields=("measurement", "source", "stage", "claim_token"),
+                        name="reservation_once_per_measurer",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("run__isnull", True), ("measurement__isnull", True), _connector="XOR"
+                        ),
+                        name="reservation_of_one_payer",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("amount__gte", 0)), name="reservation_not_negative"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["open", "settled", "lost"])),
+                        name="reservation_state_known",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="PromptVersion",
@@ -1451,17 +1783,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["source_id", "number"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("source", "number"), name="prompt_version_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("number__gte", 1)), name="prompt_version_from_1"
+                    ),
+                ],
             },
-        ),
-        migrations.AddField(
-            model_name="prediction",
-            name="source",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="predictions",
-                to="routing.source",
-            ),
         ),
         migrations.CreateModel(
             name="MeasuredSource",
@@ -1501,6 +1829,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["measurement_id", "position"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("measurement", "source"), name="measured_source_once"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1538,6 +1869,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["source_id", "id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("source", "model", "revision"), name="source_revision_once"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1569,6 +1905,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("revision", "item"), name="sent_answer_once"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="SourceTry",
@@ -1692,6 +2033,26 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["run", "stage"], name="spend_by_stage"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="spend_not_negative"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("stage__in", ["pool", "pilot", "calibration", "routed", "audit"])
+                        ),
+                        name="spend_stage_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("run__isnull", True), ("measurement__isnull", True), _connector="OR"
+                        ),
+                        name="spend_of_one_payer",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="DeliveryFile",
@@ -1809,293 +2170,29 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.AddConstraint(
-            model_name="measurement",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("size__gte", 1), ("size__lte", models.F("pool_size"))),
-                name="measurement_size_in_pool",
+        migrations.AddField(
+            model_name="intake",
+            name="run",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="intakes", to="routing.run"
             ),
         ),
-        migrations.AddConstraint(
-            model_name="measurement",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("budget__isnull", True), ("budget__gte", 0), _connector="OR"),
-                name="measurement_budget_not_negative",
+        migrations.AddField(
+            model_name="finalaudit",
+            name="run",
+            field=models.OneToOneField(
+                on_delete=django.db.models.deletion.CASCADE, related_name="final_audit", to="routing.run"
             ),
         ),
-        migrations.AddConstraint(
-            model_name="measureditem",
-            constraint=models.UniqueConstraint(fields=("measurement", "item"), name="measured_item_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="measureditem",
-            constraint=models.UniqueConstraint(fields=("measurement", "order"), name="measured_order_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="modelprice",
-            constraint=models.UniqueConstraint(fields=("project", "name"), name="model_price_name_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="itemscore",
-            constraint=models.UniqueConstraint(fields=("prediction", "name"), name="item_score_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="itemscore",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("value__gte", 0), ("value__lte", 1)), name="item_score_in_unit_interval"
+        migrations.AddField(
+            model_name="prediction",
+            name="source",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="predictions",
+                to="routing.source",
             ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.UniqueConstraint(fields=("project", "number"), name="run_number_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state__in", ["preparing", "calibrating", "checking", "analysing"])),
-                fields=("project",),
-                name="run_one_open_per_project",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "state__in",
-                        [
-                            "preparing",
-                            "calibrating",
-                            "checking",
-                            "analysing",
-                            "analysed",
-                            "routing",
-                            "labelling",
-                            "complete",
-                            "cancelled",
-                        ],
-                    )
-                ),
-                name="run_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("target__in", ["dataset", "pool", "population"])), name="run_target_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("human_cost__gt", 0)), name="run_human_cost_above_0"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("expert_cost__gt", 0),
-                        ("recheck_share__gt", 0),
-                        ("recheck_share__lte", 1),
-                        ("reference", "expert"),
-                        ("accepted_error__gt", 0),
-                        ("audit_share__gte", 0),
-                        ("audit_share__lte", 1),
-                        models.Q(("expert_name", ""), _negated=True),
-                    ),
-                    models.Q(
-                        ("expert_cost__isnull", True),
-                        ("expert_name", ""),
-                        ("reference__in", ["person", "settled"]),
-                        ("accepted_error__isnull", True),
-                        ("audit_share__isnull", True),
-                        ("recheck_share__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="run_reference_whole",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("final_models_alpha__gt", 0),
-                        ("final_models_error__gte", 0),
-                        ("final_people_alpha__gt", 0),
-                        ("final_sample__gte", 1),
-                        ("reference", "expert"),
-                    ),
-                    models.Q(
-                        ("final_models_alpha__isnull", True),
-                        ("final_models_error__isnull", True),
-                        ("final_people_alpha__isnull", True),
-                        ("final_sample__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="run_final_audit_whole",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("later_audit_share__isnull", True),
-                    models.Q(
-                        ("later_audit_share__gte", 0), ("later_audit_share__lte", 1), ("target", "population")
-                    ),
-                    _connector="OR",
-                ),
-                name="run_later_audit_of_a_population",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("overlap__gte", 1), ("overlap__lte", 9)), name="run_overlap_range"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("overlap_share__gt", 0), ("overlap_share__lte", 1)),
-                name="run_overlap_share_range",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("budget__isnull", True), ("budget__gte", 0), _connector="OR"),
-                name="run_budget_not_negative",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("epsilon__gt", 0), ("epsilon__lt", 1)), name="run_epsilon_in_0_1"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("alpha__gt", 0), ("alpha__lt", 1)), name="run_alpha_in_0_1"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("p__gt", 0), ("p__lte", 1)), name="run_p_in_0_1"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("p_min__isnull", True),
-                    models.Q(("p_min__gt", 0), ("p_min__lte", models.F("p"))),
-                    _connector="OR",
-                ),
-                name="run_p_min_in_0_p",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("p_column", ""), ("p_min__isnull", True)),
-                    models.Q(("p_min__isnull", False), models.Q(("p_column", ""), _negated=True)),
-                    _connector="OR",
-                ),
-                name="run_p_min_with_its_column",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("split_share__gt", 0), ("split_share__lt", 1)),
-                name="run_split_share_in_0_1",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("m__gte", 1), ("m__lte", models.F("pool_size"))), name="run_m_in_pool"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="route",
-            index=models.Index(fields=["run", "position", "item"], name="route_by_position"),
-        ),
-        migrations.AddConstraint(
-            model_name="route",
-            constraint=models.UniqueConstraint(fields=("run", "item"), name="route_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="route",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("position__gte", 1)), name="route_position_from_1"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="rosterentry",
-            constraint=models.UniqueConstraint(fields=("run", "user"), name="roster_person_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="rosterentry",
-            constraint=models.UniqueConstraint(fields=("run", "name"), name="roster_name_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="rosterentry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("role__in", ["annotator", "expert"])), name="roster_role_known"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="poolitem",
-            index=models.Index(fields=["run", "u", "v"], name="pool_by_key"),
-        ),
-        migrations.AddIndex(
-            model_name="poolitem",
-            index=models.Index(
-                condition=models.Q(("intake__isnull", False)),
-                fields=["intake", "item"],
-                name="pool_item_by_intake",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="poolitem",
-            constraint=models.UniqueConstraint(fields=("run", "item"), name="pool_item_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="poolitem",
-            constraint=models.UniqueConstraint(fields=("run", "position"), name="pool_position_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="poolitem",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("v__gte", 0), ("v__lt", 9007199254740992)), name="pool_v_of_53_bits"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="poolitem",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("u__isnull", True), models.Q(("u__gte", 0), ("u__lte", 1)), _connector="OR"
-                ),
-                name="pool_u_in_unit_interval",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="pilotitem",
-            constraint=models.UniqueConstraint(fields=("run", "item"), name="pilot_item_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="pilotitem",
-            constraint=models.UniqueConstraint(fields=("run", "order"), name="pilot_order_once"),
         ),
         migrations.AddConstraint(
             model_name="intake",
@@ -2110,220 +2207,13 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddConstraint(
-            model_name="intake",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("finished_at__isnull", True), ("abandoned_at__isnull", True), _connector="OR"
-                ),
-                name="intake_one_end",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="intake",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("finished_at__isnull", True), ("items__isnull", True), ("people__isnull", True)
-                    ),
-                    models.Q(
-                        ("finished_at__isnull", False), ("items__isnull", False), ("people__isnull", False)
-                    ),
-                    _connector="OR",
-                ),
-                name="intake_counted_once_finished",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="finalaudit",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("sampled__gte", 1), ("sampled__lte", models.F("size"))),
-                name="final_audit_sample_in_size",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="expertrequest",
-            constraint=models.UniqueConstraint(fields=("run", "item"), name="expert_request_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="expertrequest",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "why__in",
-                        ["asked", "recheck", "routed", "second_look", "no_answer", "audit", "alarm", "final"],
-                    )
-                ),
-                name="expert_request_why_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="draw",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("m__gte", 1), ("n__lte", models.F("m"))), name="draw_n_within_m"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="delivery",
-            constraint=models.UniqueConstraint(fields=("run", "number"), name="delivery_number_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="delivery",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("blanks__lte", models.F("rows"))), name="delivery_blanks_in_rows"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="auditeditem",
-            index=models.Index(fields=["run", "place"], name="audited_item_by_place"),
-        ),
-        migrations.AddConstraint(
-            model_name="auditeditem",
-            constraint=models.UniqueConstraint(fields=("run", "item"), name="audited_item_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="source",
-            constraint=models.UniqueConstraint(fields=("project", "position"), name="source_position_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="source",
-            constraint=models.UniqueConstraint(fields=("project", "name"), name="source_name_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="source",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("position__gte", 1)), name="source_position_from_1"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="source",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("cost_per_label__gte", 0)), name="source_cost_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="runsource",
-            constraint=models.UniqueConstraint(fields=("run", "position"), name="run_source_position_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="runsource",
-            constraint=models.UniqueConstraint(fields=("run", "source"), name="run_source_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="runsource",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("position__gte", 1)), name="run_source_position_from_1"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="runsource",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("cost_per_label__gte", 0)), name="run_source_cost_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reservation",
-            constraint=models.UniqueConstraint(
-                fields=("run", "source", "stage", "claim_token"), name="reservation_once_per_worker"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reservation",
-            constraint=models.UniqueConstraint(
-                fields=("measurement", "source", "stage", "claim_token"), name="reservation_once_per_measurer"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reservation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("run__isnull", True), ("measurement__isnull", True), _connector="XOR"),
-                name="reservation_of_one_payer",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reservation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 0)), name="reservation_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reservation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["open", "settled", "lost"])), name="reservation_state_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="promptversion",
-            constraint=models.UniqueConstraint(fields=("source", "number"), name="prompt_version_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="promptversion",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("number__gte", 1)), name="prompt_version_from_1"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="prediction",
-            index=models.Index(fields=["source", "fingerprint", "item"], name="prediction_by_source"),
-        ),
-        migrations.AddConstraint(
             model_name="prediction",
             constraint=models.UniqueConstraint(
                 fields=("item", "source", "fingerprint"), name="prediction_once"
             ),
         ),
-        migrations.AddConstraint(
-            model_name="prediction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("cost__gte", 0)), name="prediction_cost_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="prediction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("reason", ""), ("value__isnull", False)),
-                    models.Q(("value__isnull", True), models.Q(("reason", ""), _negated=True)),
-                    _connector="OR",
-                ),
-                name="prediction_value_or_reason",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="measuredsource",
-            constraint=models.UniqueConstraint(fields=("measurement", "source"), name="measured_source_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="sourcerevision",
-            constraint=models.UniqueConstraint(
-                fields=("source", "model", "revision"), name="source_revision_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="sentanswer",
-            constraint=models.UniqueConstraint(fields=("revision", "item"), name="sent_answer_once"),
-        ),
         migrations.AddIndex(
-            model_name="spend",
-            index=models.Index(fields=["run", "stage"], name="spend_by_stage"),
-        ),
-        migrations.AddConstraint(
-            model_name="spend",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 0)), name="spend_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="spend",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("stage__in", ["pool", "pilot", "calibration", "routed", "audit"])),
-                name="spend_stage_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="spend",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("run__isnull", True), ("measurement__isnull", True), _connector="OR"),
-                name="spend_of_one_payer",
-            ),
+            model_name="prediction",
+            index=models.Index(fields=["source", "fingerprint", "item"], name="prediction_by_source"),
         ),
     ]

@@ -6,6 +6,10 @@ from routing.models.sources import Source
 
 CODE = "What kind of reason it is, for programs."
 QUOTES = "What the reason quotes of the answer or score."
+ERASED_REASON = "erased"
+"""What is left of a reason once the content of its item was erased: it may quote the answer."""
+REMOVED = {"removed": True}
+"""What is left of `raw` once it was erased with its item, or was kept as long as the server keeps it."""
 
 
 class Prediction(models.Model):

@@ -105,7 +105,7 @@ class Run(models.Model):
         *("by_people", "chosen"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
         *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
-        *("later_audit_share", "draw_from"),
+        *("later_audit_share", "draw_from", "suggestions"),
         *("pool_size", "entropy", "salt", "created_by_id", "created_at"),
     )
 
@@ -204,6 +204,11 @@ class Run(models.Model):
     )
     draw_from = models.CharField(
         max_length=20, choices=DrawFrom, default=DrawFrom.SYSTEM, db_default="system"
+    )
+    suggestions = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whoever labels a routed item is shown what the last model answered that it went through.",
     )
     randomness = models.CharField(
         max_length=500,
@@ -380,6 +385,10 @@ class Run(models.Model):
                     final_people_alpha__isnull=True,
                 ),
                 name="run_final_audit_whole",
+            ),
+            models.CheckConstraint(
+                condition=Q(suggestions=False) | Q(reference="person", overlap=1, by_people=False),
+                name="run_suggestions_to_one_person",
             ),
             models.CheckConstraint(
                 condition=Q(later_audit_share__isnull=True)

@@ -3,6 +3,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Project
+from routing.models.candidates import PromptCandidate
 from routing.models.measurements import Measurement
 from routing.models.runs import Run
 from routing.models.sources import Source
@@ -17,11 +18,15 @@ class Spend(models.Model):
         CALIBRATION = "calibration", _("Calibration")
         ROUTED = "routed", _("After routing")
         AUDIT = "audit", _("Audit")
+        PROMPTS = "prompts", _("Comparing prompts")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="spends")
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="spends")
     measurement = models.ForeignKey(
         Measurement, null=True, blank=True, on_delete=models.CASCADE, related_name="spends"
+    )
+    candidate = models.ForeignKey(
+        PromptCandidate, null=True, blank=True, on_delete=models.CASCADE, related_name="spends"
     )
     source = models.ForeignKey(
         Source, null=True, blank=True, on_delete=models.RESTRICT, related_name="+", help_text="Empty: people."
@@ -39,11 +44,14 @@ class Spend(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(amount__gte=0), name="spend_not_negative"),
             models.CheckConstraint(
-                condition=Q(stage__in=["pool", "pilot", "calibration", "routed", "audit"]),
+                condition=Q(stage__in=["pool", "pilot", "calibration", "routed", "audit", "prompts"]),
                 name="spend_stage_known",
             ),
             models.CheckConstraint(
-                condition=Q(run__isnull=True) | Q(measurement__isnull=True), name="spend_of_one_payer"
+                condition=Q(run__isnull=True, measurement__isnull=True)
+                | Q(run__isnull=True, candidate__isnull=True)
+                | Q(measurement__isnull=True, candidate__isnull=True),
+                name="spend_of_one_payer",
             ),
         ]
         indexes = [models.Index(fields=["run", "stage"], name="spend_by_stage")]
@@ -68,6 +76,9 @@ class Reservation(models.Model):
     measurement = models.ForeignKey(
         Measurement, null=True, blank=True, on_delete=models.CASCADE, related_name="reservations"
     )
+    candidate = models.ForeignKey(
+        PromptCandidate, null=True, blank=True, on_delete=models.CASCADE, related_name="reservations"
+    )
     source = models.ForeignKey(Source, on_delete=models.RESTRICT, related_name="+")
     stage = models.CharField(max_length=20, choices=Spend.Stage)
     claim_token = models.CharField(max_length=32, help_text="Of the job's worker that makes the calls.")
@@ -86,8 +97,15 @@ class Reservation(models.Model):
                 fields=["measurement", "source", "stage", "claim_token"],
                 name="reservation_once_per_measurer",
             ),
+            models.UniqueConstraint(
+                fields=["candidate", "source", "stage", "claim_token"],
+                name="reservation_once_per_candidate",
+            ),
             models.CheckConstraint(
-                condition=Q(run__isnull=True) ^ Q(measurement__isnull=True), name="reservation_of_one_payer"
+                condition=Q(run__isnull=False, measurement__isnull=True, candidate__isnull=True)
+                | Q(run__isnull=True, measurement__isnull=False, candidate__isnull=True)
+                | Q(run__isnull=True, measurement__isnull=True, candidate__isnull=False),
+                name="reservation_of_one_payer",
             ),
             models.CheckConstraint(condition=Q(amount__gte=0), name="reservation_not_negative"),
             models.CheckConstraint(

@@ -4,19 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.urls import reverse
 from django.utils.translation import gettext as _, ngettext
 
 from annotation.jobs.context import tried_again_at
 from annotation.jobs.progress import job_progress
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Job
-from annotation.ports import task_type_lacks
 from routing.by_people.start import KIND as GIVE
 from routing.common.states import State
 from routing.overview.facts import Facts
 from routing.runs.budget import stopped_at_budget
 from routing.runs.commitments import waits_for_value
 from routing.runs.expert.final import ANALYSE, DRAW, final_state
+from routing.runs.people_left import only_they_can, people_left_in
+from routing.runs.plan_options import loss_lacks
 from routing.runs.usable_answers import stopped_at_unusable
 from routing.sample.make import KIND as SAMPLE
 
@@ -38,6 +40,19 @@ class NextStep:
     fragment: str = ""
     waited_for: str = ""
     other: tuple[str, str] | None = None
+
+    @property
+    def address(self) -> str:
+        """ "" where there is nothing to press."""
+        if not self.url_name:
+            return ""
+        address = reverse(self.url_name, kwargs=self.url_kwargs)
+        return f"{address}#{self.fragment}" if self.fragment else address
+
+    @property
+    def pressed_elsewhere(self) -> str:
+        """What a link says that leads to the overview, where it is pressed; "" where there is nothing to."""
+        return _("To the overview: %(button)s") % {"button": self.button} if self.button else ""
 
 
 def next_step_of(facts: Facts) -> NextStep:
@@ -99,8 +114,10 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         return NextStep(text, _("Go to the run"), "run", run_here), "runs.edit"
     if stuck := _all_stuck(facts):
         words = ngettext(
-            "%(count)s item was skipped by everybody. The run goes on once you have decided about it.",
-            "%(count)s items were skipped by everybody. The run goes on once you have decided about each.",
+            "Nobody is left to label %(count)s item: whoever could has skipped it, or answered already. "
+            "The run goes on once you have decided about it.",
+            "Nobody is left to label %(count)s items: whoever could has skipped them, or answered already. "
+            "The run goes on once you have decided about each.",
             stuck,
         )
         text = words % {"count": f"{stuck:,}"}
@@ -111,7 +128,8 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
                 "The annotators' calibration labels are there. Have the expert asked; they are locked then."
             )
             return NextStep(text, _("Ask the expert"), "run_ask_expert", run_here, "post"), "runs.edit"
-        return _or_invite(facts, _while_calibrating(facts.calibration, here, run_here))
+        found = _while_calibrating(facts.calibration, here, run_here)
+        return _or_invite(facts, with_who_is_left(facts, found))
     if facts.state == State.CHECKING and facts.expert:
         return _while_calibrating(facts.expert, here, run_here)
     if facts.state == State.ANALYSED:
@@ -131,7 +149,8 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
             else _("%(left)s answers by people are still missing.")
         )
         text = words % {"left": f"{left:,}"}
-        return _or_invite(facts, (NextStep(text, _("Label"), "annotate", here), "label"))
+        found = (NextStep(text, _("Label"), "annotate", here), "label")
+        return _or_invite(facts, with_who_is_left(facts, found))
     if facts.state == State.COMPLETE and (step := _final_audit(facts)):
         return step, "runs.edit"
     if facts.state == State.COMPLETE and "deliver_run" not in facts.jobs:
@@ -165,15 +184,11 @@ def _final_audit(facts: Facts) -> NextStep | None:
 
 
 def _before_a_run(facts: Facts) -> tuple[NextStep, str]:
-    """Data, models, a plan; first of all what the server lacks, without which no run can be planned."""
+    """Data, models, a plan; first of all what the server lacks for the loss that the project names."""
     step, action = _to_prepare(facts)
-    if not (lacks := task_type_lacks(facts.project.task_type)):
+    if not (lacks := loss_lacks(facts.project)):
         return step, action
-    waited_for = _("No run of this project can be planned on this server yet.")
-    if step.url_name == "plan":  # people need none of that
-        button, url_name = people_label_everything()
-        return NextStep(lacks, button, url_name, facts.here, waited_for=waited_for), action
-    return replace(step, text=f"{lacks} {step.text}", waited_for=waited_for), action
+    return replace(step, text=f"{lacks} {step.text}", waited_for=step.waited_for or step.text), action
 
 
 def _to_prepare(facts: Facts) -> tuple[NextStep, str]:
@@ -204,6 +219,22 @@ def _or_invite(facts: Facts, found: tuple[NextStep, str]) -> tuple[NextStep, str
         return found
     text = _("%(step)s Nobody but you takes part in this project.") % {"step": step.text}
     return replace(step, text=text, other=(_("Invite people"), "members")), action
+
+
+def with_who_is_left(facts: Facts, found: tuple[NextStep, str]) -> tuple[NextStep, str]:
+    """Where only some of those who label can still give what is missing, who they are."""
+    step, action = found
+    run = facts.run
+    if run is None or action != "label" or (left := people_left_in(run)) is None:
+        return found
+    text = f"{step.text} {only_they_can(left, facts.access.user.get_username())}"
+    if facts.access.user.get_username() in left.names:
+        other = (_("Invite people"), "members") if facts.access.allows("members.edit") else None
+        return replace(step, text=text, other=other), action
+    if facts.access.allows("members.view") and facts.access.allows("label"):
+        # There is nothing for them at the desk; more people may be had.
+        return NextStep(text, _("See who takes part"), "members", facts.here), "members.view"
+    return replace(step, text=text), action
 
 
 def people_label_everything() -> tuple[str, str]:

@@ -161,7 +161,7 @@ def _annotate(facts: Facts) -> Stage:
     progress = facts.routed
     if progress is None:
         state = DONE if facts.state == State.COMPLETE else WAITING
-        detail = _("nothing was left for people") if state == DONE else ""
+        detail = _("nothing was left after the calibration") if state == DONE else ""
         return Stage("annotate", _("Labels by people"), state, detail=detail)
     state = CURRENT if facts.state == State.LABELLING else DONE
     return _by_people(facts, "annotate", _("Labels by people"), state, progress)

@@ -8,17 +8,14 @@ from django.urls import reverse
 
 from annotation.common.access import ProjectRequest, needs
 from annotation.jobs.progress import job_progress
-from annotation.labelling import queue
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.permissions import Access
 from annotation.projects.jobs_views import STOP_POLLING
-from routing.overview.next_step import NextStep
 from routing.overview.queries import read_overview
 from routing.overview.stages import Stage
+from routing.overview.stuck import stuck_items_of
 from routing.runs.budget import stopped_at_budget
 from routing.runs.usable_answers import stopped_at_unusable
-
-SHOWN_STUCK = 20
 
 
 @needs("project.view", "GET")
@@ -42,7 +39,7 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
             (stage, reverse(stage.url_name, kwargs=stage.url_kwargs) if _links(stage, access) else "")
             for stage in found.stages
         ],
-        "next_url": _address(step),
+        "next_url": step.address,
         "other_url": reverse(step.other[1], args=[project.slug])
         if step.other and access.allows("runs.edit")
         else "",
@@ -50,7 +47,7 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
         "failed": job_progress(found.failed_job) if found.failed_job else None,
         "stopped_at_budget": stopped_at_budget(found.failed_job),
         "stopped_at_unusable": stopped_at_unusable(found.failed_job),
-        "stuck": found.stuck and queue.stuck_items(project).select_related("item__image")[:SHOWN_STUCK],
+        "stuck": stuck_items_of(access) if found.stuck else [],
         "paused": project.memberships.filter(paused_at__isnull=False).count()
         if access.allows("project.edit")
         else 0,
@@ -61,13 +58,6 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
             request, "routing/overview/_overview.html", context, status=200 if found.active else STOP_POLLING
         )
     return render(request, "routing/overview/overview.html", context)
-
-
-def _address(step: NextStep) -> str:
-    if not step.url_name:
-        return ""
-    address = reverse(step.url_name, kwargs=step.url_kwargs)
-    return f"{address}#{step.fragment}" if step.fragment else address
 
 
 def _links(stage: Stage, access: Access) -> bool:

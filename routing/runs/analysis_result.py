@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Count, Q
 
 from annotation.models import Label, Settlement, WorkItem
 from routing.core.calibration_rows import CalibrationRow
@@ -14,7 +14,8 @@ from routing.core.every_score.certify import ScoreCertification
 from routing.core.exact import plain
 from routing.core.reference.certify import ReferenceCertification
 from routing.models import Run, RunSource
-from routing.runs.committed import with_commitments
+from routing.runs.committed import project_named, with_commitments
+from routing.runs.labelled_elsewhere import calibration_labels_from_elsewhere
 from routing.runs.ledger import ledger, total_of
 
 AnyCertification = Certification | ScoreCertification | ReferenceCertification
@@ -55,7 +56,7 @@ def provenance_of(
     """
     entries = ledger(run)
     return {
-        "project": run.project.slug,
+        "project": project_named(run),
         "run": run.number,
         "target_in_words": run.get_target_display(),
         "currency": run.project.currency,
@@ -71,7 +72,8 @@ def provenance_of(
         "pool_hash": run.pool_hash,
         "alpha_ledger": [{"run": entry.number, "alpha": plain(entry.alpha)} for entry in entries],
         "alpha_total": plain(total_of(entries)),
-        "suggestions_shown": False,
+        "suggestions_shown": run.suggestions,
+        **({"calibration_elsewhere": count} if (count := calibration_labels_from_elsewhere(run)) else {}),
         "unlabelable": certification.unanswered,
         **with_commitments(run),
     }
@@ -105,6 +107,9 @@ def overlap_document(run: Run) -> dict[str, Any]:
     settled = Settlement.objects.filter(
         batch=batch, created_at__lte=batch.locked_at, value__isnull=False
     ).exclude(later)
+    # One answer is no majority: where nobody else was asked any more, there was nothing to settle.
+    alone = answers.values("item").annotate(count=Count("pk")).filter(count=1)
+    settled = settled.exclude(method=Settlement.Method.MAJORITY, item__in=alone.values("item"))
     methods = {
         method: settled.filter(method=method).count()
         for method in (Settlement.Method.MAJORITY, Settlement.Method.ADJUDICATED)

@@ -41,6 +41,7 @@ from routing.runs.route import route
 from routing.runs.route_outlook_api import RouteOutlookBody, outlook_to_show
 from routing.runs.spending import model_money
 from routing.runs.start import start_run
+from routing.runs.suggestion_counts import suggestion_counts
 from routing.runs.two_people import FIGURE
 from routing.runs.usable_answers import accept_unusable
 from routing.runs.work_order import set_work_order
@@ -112,6 +113,7 @@ class RunDetail(RunView):
             "alpha_total": report.alpha_total,
             **_committed(run),
             "invalid_reasons": report.invalid_reasons,
+            "suggested": None if (counts := suggestion_counts(run)) is None else asdict(counts),
         }
         if run.by_people and run.routed_batch_id is not None:
             body["people_agreement"] = people_agreement(run)
@@ -272,7 +274,7 @@ def plan_content(run: Run) -> dict[str, Any]:
         *("human_cost", "overlap", "overlap_share", "consensus"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
         *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
-        *("later_audit_share", "draw_from"),
+        *("later_audit_share", "draw_from", "suggestions"),
         *("pool_size", "later_size", "whole_size", "pool_hash"),
         *("created_at", "analysed_at", "routed_at", "completed_at"),
     )

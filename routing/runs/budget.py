@@ -1,5 +1,5 @@
-"""The money of a run, or of a measurement: set aside before a model is called, settled with its answers,
-never above the budget.
+"""The money of a run, a measurement or a candidate prompt: set aside before a model is called, settled with
+its answers, never above the budget.
 
 What a worker had set aside when it died counts as lost: those calls may have been charged, and nobody can
 tell. It stays within the budget.
@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit
@@ -21,7 +21,15 @@ from annotation.jobs.context import JobContext
 from annotation.models import Job, User
 from routing.common.states import CANCELLABLE
 from routing.core.exact import plain
-from routing.models import BudgetOwner, FrozenSource, Reservation, Run, Spend
+from routing.models import (
+    BudgetOwner,
+    FrozenSource,
+    Measurement,
+    PromptCandidate,
+    Reservation,
+    Run,
+    Spend,
+)
 from routing.sources.backends import backends_that
 
 ZERO = Decimal(0)
@@ -74,9 +82,21 @@ def _used_up_measuring(params: Mapping[str, Any]) -> str:
 USED_UP_MEASURING = failures.register("measuring_budget_used_up", _used_up_measuring)
 
 
+USED_UP_COMPARING = failures.register(
+    "candidate_budget_used_up",
+    gettext_noop(
+        "The budget of %(budget)s %(currency)s is not enough to ask about more items: %(gone)s %(currency)s "
+        "are spent or lost, and the next answer may cost up to %(most)s %(currency)s. Everything that was "
+        "paid for is stored. Ask again with a larger budget: it then goes on where it stopped."
+    ),
+)
+
+_COLUMNS = {Run: "run", Measurement: "measurement", PromptCandidate: "candidate"}
+
+
 def owner_column(budget_owner: BudgetOwner) -> dict[str, Any]:
-    """Under which column payments and reservations name the run or the measurement that pays."""
-    return {"run": budget_owner} if isinstance(budget_owner, Run) else {"measurement": budget_owner}
+    """Under which column payments and reservations name what pays them."""
+    return {_COLUMNS[type(budget_owner)]: budget_owner}
 
 
 def spends_of_models(budget_owner: BudgetOwner) -> QuerySet[Spend]:
@@ -88,7 +108,7 @@ def spends_of_models(budget_owner: BudgetOwner) -> QuerySet[Spend]:
 
 
 class BudgetReservation:
-    """What one worker sets aside and pays for one source at one stage of a run or measurement.
+    """What one worker sets aside and pays for one source at one stage of what pays.
 
     All that writes is called inside `context.chunk`, which only the worker that has the job can enter: so
     nobody else pays for the same models meanwhile, and sums need not be made anew.
@@ -162,7 +182,8 @@ class BudgetReservation:
         budget = budget_owner.budget or ZERO
         currency = budget_owner.project.currency
         if not isinstance(budget_owner, Run):
-            return USED_UP_MEASURING.error(
+            measuring = isinstance(budget_owner, Measurement)
+            return (USED_UP_MEASURING if measuring else USED_UP_COMPARING).error(
                 raised_as=BudgetError,
                 currency=currency,
                 budget=plain(budget),

@@ -8,6 +8,9 @@ from django.utils.translation import gettext as _, ngettext
 from annotation.templatetags.hypac import number, percent
 from routing.core_language import translated
 from routing.models import Run
+from routing.runs.covered import erased_items_of
+from routing.runs.kept_of_people import erased_experts
+from routing.runs.labelled_elsewhere import calibration_labels_from_elsewhere
 from routing.runs.queries import RunReport
 
 Reference = Run.Reference
@@ -19,13 +22,15 @@ def evidence_of(run: Run, report: RunReport) -> list[str]:
 
 
 def _drawn(run: Run, report: RunReport) -> str:
-    said = [
-        _(
+    drawn = (
+        _("%(drawn)s of %(pool)s items were drawn at random, and people were asked about %(asked)s of them.")
+        if calibration_labels_from_elsewhere(run)
+        else _(
             "%(drawn)s of %(pool)s items were drawn at random, and people were asked about %(asked)s of them "
             "without seeing any answer of a model."
         )
-        % {"drawn": number(run.m), "pool": number(run.pool_size), "asked": number(report.asked)}
-    ]
+    )
+    said = [drawn % {"drawn": number(run.m), "pool": number(run.pool_size), "asked": number(report.asked)}]
     if run.reference == Reference.SETTLED:
         said.append(_("Two people labelled each of these, and a third those on which they differ."))
     if run.by_expert and report.expert:
@@ -50,37 +55,25 @@ def _observed(run: Run, report: RunReport) -> str:
         ) % {"observed": observed}
     values = {"observed": observed, "allowed": number(report.allowed_errors)}
     if run.by_expert and report.expert and report.expert.weight > 1:
-        weighted = ngettext(
+        said = _(
             "What the chosen policy makes of these differs from the expert's labels on %(observed)s, each "
-            "counted %(weight)s times where annotator and models agree; %(allowed)s was allowed.",
-            "What the chosen policy makes of these differs from the expert's labels on %(observed)s, each "
-            "counted %(weight)s times where annotator and models agree; %(allowed)s were allowed.",
-            report.allowed_errors,
+            "counted %(weight)s times where annotator and models agree; the test allowed %(allowed)s."
         )
-        return weighted % {**values, "weight": report.expert.weight}
+        return said % {**values, "weight": report.expert.weight}
     if run.by_expert:
-        said = ngettext(
+        said = _(
             "What the chosen policy makes of these differs from the expert's labels on %(observed)s; "
-            "%(allowed)s was allowed.",
-            "What the chosen policy makes of these differs from the expert's labels on %(observed)s; "
-            "%(allowed)s were allowed.",
-            report.allowed_errors,
+            "the test allowed %(allowed)s."
         )
     elif run.reference == Reference.SETTLED:
-        said = ngettext(
+        said = _(
             "With the chosen thresholds the models differed from what these people gave on %(observed)s of "
-            "these; %(allowed)s was allowed.",
-            "With the chosen thresholds the models differed from what these people gave on %(observed)s of "
-            "these; %(allowed)s were allowed.",
-            report.allowed_errors,
+            "these; the test allowed %(allowed)s."
         )
     else:
-        said = ngettext(
+        said = _(
             "With the chosen thresholds the models differed from people on %(observed)s of these; "
-            "%(allowed)s was allowed.",
-            "With the chosen thresholds the models differed from people on %(observed)s of these; "
-            "%(allowed)s were allowed.",
-            report.allowed_errors,
+            "the test allowed %(allowed)s."
         )
     return said % values
 
@@ -104,10 +97,38 @@ def _missing(run: Run, report: RunReport) -> str:
     return said % {"shown": number(count)}
 
 
-def limits_of(run: Run, beside: str, people: Sequence[str] = ()) -> list[str]:
+def erased_in_words(run: Run) -> list[str]:
+    """What was erased since the certificate was made, which itself stays byte for byte."""
+    said = []
+    if erased := erased_experts(run):
+        words = ngettext(
+            "The name of the expert was erased: here it is %(name)s. The certificate, its plan and "
+            "files of deliveries still have the name: their hashes are known outside and must go on fitting.",
+            "The names of experts were erased: here they are %(name)s. The certificate, its plan and "
+            "files of deliveries still have the names: their hashes are known outside and must go on "
+            "fitting.",
+            len(erased),
+        )
+        said.append(words % {"name": ", ".join(sorted(erased.values()))})
+    if count := erased_items_of(run).count():
+        words = ngettext(
+            "The content of %(count)s item that it covers was erased since. Its name, labels and hashes are "
+            "kept, so that the certificate can still be recomputed.",
+            "The content of %(count)s items that it covers was erased since. Their names, labels and hashes "
+            "are kept, so that the certificate can still be recomputed.",
+            count,
+        )
+        said.append(words % {"count": number(count)})
+    return said
+
+
+def limits_of(
+    run: Run, beside: str, people: Sequence[str] = (), how_labelled: Sequence[str] = ()
+) -> list[str]:
     """What nobody is promised by a certificate of this run.
 
-    `people` says what is known of how often people differ, or err.
+    `people` says what is known of how often people differ, or err, `how_labelled` what they could see
+    meanwhile.
     """
     target = {
         Run.Target.DATASET: _("It says nothing of items that were added after the run had been started."),
@@ -130,6 +151,7 @@ def limits_of(run: Run, beside: str, people: Sequence[str] = ()) -> list[str]:
     return [
         translated(beside),
         *([" ".join(people)] if people else []),
+        *([" ".join(how_labelled)] if how_labelled else []),
         _("It may be wrong by bad luck of the draw, but at most with probability %(alpha)s (alpha).")
         % {"alpha": percent(run.alpha, 4)},
         group,

@@ -143,7 +143,8 @@ def refuse_unfinished(batch: WorkBatch) -> None:
 
 
 def analyse_run(context: JobContext) -> dict[str, Any]:
-    run = Run.objects.select_related("project", "calibration_batch").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project", "calibration_batch")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     if run.state != State.ANALYSING:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))

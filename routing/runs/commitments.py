@@ -41,7 +41,14 @@ from routing.models import Commitment, Draw, Run, RunSource
 from routing.runs.analysis_result import sources_document
 from routing.runs.beacons import BEACONS, checked_value, draw_from_of, fetched, moment
 from routing.runs.chains import chains_from_json
-from routing.runs.committed import BEFORE_DRAW, BEFORE_LABELS, commitment_of, document_of, said_lines
+from routing.runs.committed import (
+    BEFORE_DRAW,
+    BEFORE_LABELS,
+    commitment_of,
+    document_of,
+    project_named,
+    said_lines,
+)
 from routing.runs.draw import store_draw
 from routing.runs.events import run_committed
 from routing.runs.ledger import charge_draw, head_of, ledger, total_of
@@ -85,7 +92,7 @@ def commit_before_draw(context: JobContext, run: Run, run_sources: list[RunSourc
             run.save(update_fields=["alpha_spent"])
         plan = _stated_plan(run, pilot=context.params["pilot"])
         document = before_draw(
-            project=run.project.slug,
+            project=project_named(run),
             run=run.number,
             plan=plan,
             entropy=int(run.entropy),

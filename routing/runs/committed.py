@@ -15,7 +15,7 @@ from routing.core.calibration_rows import CalibrationRow
 from routing.core.certificate import canonical_bytes
 from routing.core.commitment import Answer, commitment_differences, item_line
 from routing.core.plan import Plan
-from routing.models import Commitment, Run, RunSource
+from routing.models import Certificate, Commitment, Run, RunSource
 from routing.runs.covered import covered_items
 from routing.runs.every_score_runs import called_models
 from routing.runs.ledger import linked_ledger
@@ -42,6 +42,20 @@ def first_hash(run: Run) -> str:
     """The hash of the first, "" of runs without one."""
     found = Commitment.objects.filter(run=run, number=BEFORE_DRAW).values_list("sha256", flat=True).first()
     return found or ""
+
+
+def project_named(run: Run) -> str:
+    """What the documents of a run call its project: the short name under which its first run committed
+    itself, by which certificates are told to be of one project; of runs from before there were commitments
+    that in the first certificate. An import from another installation may have given it another one since.
+    """
+    first = Commitment.objects.filter(run__project=run.project_id).order_by("run__number", "number").first()
+    if first is not None:
+        return str(document_of(first)["project"])
+    certified = Certificate.objects.filter(run__project=run.project_id).order_by("run__number")
+    document = certified.values_list("document", flat=True).first()
+    named = run.project.slug if document is None else json.loads(document)["provenance"]["project"]
+    return str(named)
 
 
 def document_of(commitment: Commitment) -> dict[str, Any]:

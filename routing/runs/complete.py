@@ -97,7 +97,8 @@ def calibration_ended(run: Run, ended: WorkItem | None = None) -> None:
 
 def settle_run(context: JobContext) -> dict[str, Any]:
     """The job "settle_run": Dawid-Skene on what people differ about, which completes the run."""
-    run = Run.objects.select_related("project", "routed_batch").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project", "routed_batch")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     settled = 0
     if run.routed_batch is not None and run.state in ROUTED:
         # Again until nothing is left: a correction may have opened an item meanwhile.

@@ -16,6 +16,11 @@ def covered_items(run: Run) -> QuerySet[PoolItem]:
     return items.filter(COVERED) if run.target == Run.Target.POPULATION else items
 
 
+def erased_items_of(run: Run) -> QuerySet[PoolItem]:
+    """Of these the ones whose content was erased."""
+    return covered_items(run).filter(item__erased_at__isnull=False)
+
+
 def covered_routes(run: Run, *, finishing: Intake | None = None) -> QuerySet[Route]:
     """Their routes, and those of what is being taken in by `finishing`."""
     routes = Route.objects.filter(run=run)

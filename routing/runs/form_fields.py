@@ -1,6 +1,7 @@
 """Fields of the forms of runs: shares, parameters, and what their controls say of help and faults."""
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -96,8 +97,11 @@ class ParametersField(forms.CharField):
         widget = forms.Textarea(attrs=described(name, rows=2, spellcheck="false", autocomplete="off"))
         super().__init__(required=False, max_length=2_000, widget=widget, **options)
 
+    def prepare_value(self, value: Any) -> Any:
+        return lines_of_parameters(value) if isinstance(value, Mapping) else value
+
     def clean(self, value: Any) -> dict[str, Any]:
-        text = super().clean(value)
+        text = super().clean(lines_of_parameters(value) if isinstance(value, Mapping) else value)
         if text.startswith("{"):
             try:
                 read = json.loads(text, parse_constant=_no_number)
@@ -115,6 +119,13 @@ class ParametersField(forms.CharField):
                 raise forms.ValidationError(_("%(name)s is given twice."), params={"name": name})
             found[name] = _value(given)
         return found
+
+
+def lines_of_parameters(params: Mapping[str, Any]) -> str:
+    """Parameters as they are typed: lines where all are plain, else JSON."""
+    if any(isinstance(value, dict | list) for value in params.values()):
+        return json.dumps(params, ensure_ascii=False)
+    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in params.items())
 
 
 def _value(text: str) -> Any:

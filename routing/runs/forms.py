@@ -10,6 +10,7 @@ from django import forms
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from annotation.common.tolerance import NUMERIC, ToleranceFields, typed_tolerance
 from annotation.models import Project
 from annotation.templatetags.hypac import number
 from routing.core.choices import DEFAULT_TARGET
@@ -19,7 +20,8 @@ from routing.runs.commitment_report import draw_menu
 from routing.runs.form_fields import ParametersField, described, percent_field, share_field
 from routing.runs.labelling_pace import labelling_time_of
 from routing.runs.plan_fields import DEFAULT_SHARE, columns_of_probabilities
-from routing.runs.plan_options import Option, PlanOptions, plan_options
+from routing.runs.plan_help import follow_what_is_typed
+from routing.runs.plan_options import Option, PlanOptions, losses_of_project, plan_options
 from routing.runs.reference import OF_EXPERTS
 from routing.runs.reference_forms import (
     ReferenceFields,
@@ -63,28 +65,22 @@ class BudgetForm(forms.Form):
 
 MENUS = ("target", "rule", "bound", "loss", "score")
 # Of the page alone.
-NOT_IN_PLANS = ("anyway", "accept_unusable", "accept_dearer", "seconds", "shares", "expert_shares")
+NOT_IN_PLANS = (
+    *("anyway", "accept_unusable", "accept_dearer", "seconds", "shares", "expert_shares"),
+    *("tolerance", "tolerance_percent"),
+)
 
 
-class PlanForm(ReferenceFields):
+class PlanForm(ToleranceFields, ReferenceFields):
     epsilon = percent_field(
         "epsilon",
         label=_("At most this share of labels that differ from the reference"),
         initial=Decimal("0.05"),
-        help_text=_(
-            "5 %: of the delivered labels at most 5 in 100 may differ from the label that a person would "
-            "give, or two people or an expert where the plan says so below. The lower it is, the more items "
-            "go to people."
-        ),
     )
     alpha = percent_field(
         "alpha",
         label=_("Accepted risk that this does not hold"),
         initial=Decimal("0.05"),
-        help_text=_(
-            "5 %: of a hundred such draws at most five may lead to a promise that does not hold. The lower "
-            "it is, the more labels the calibration needs."
-        ),
     )
     target = forms.CharField(label=_("What the promise is about"), initial=DEFAULT_TARGET, required=False)
     m = forms.IntegerField(
@@ -98,10 +94,6 @@ class PlanForm(ReferenceFields):
         label=_("Share of the drawn items that people are asked about"),
         initial=Decimal(1),
         required=False,
-        help_text=_(
-            "1: people label every drawn item. Less than 1 draws items that nobody is asked about: it serves "
-            "to follow the draw of the paper to the letter."
-        ),
     )
     later_audit_share = share_field(
         "later_audit_share",
@@ -114,6 +106,16 @@ class PlanForm(ReferenceFields):
     )
     draw_from = forms.CharField(
         label=_("Where the draw comes from"), initial=Run.DrawFrom.SYSTEM, required=False
+    )
+    suggestions = forms.BooleanField(
+        label=_("Show whoever labels a routed item what a model answered"),
+        required=False,
+        help_text=_(
+            "One key accepts it. People label these items faster, and nearer to the model: an error that "
+            "they let pass counts as right. The calibration set is labelled without, and the certificate "
+            "says that suggestions are shown. Off: nobody who labels sees an answer of a model."
+        ),
+        widget=forms.CheckboxInput(attrs=described("suggestions")),
     )
     p_column = forms.ChoiceField(
         label=_("or the column that holds each item's own"),
@@ -183,8 +185,21 @@ class PlanForm(ReferenceFields):
         self.fields["roster"].choices = roster_choices(project)  # type: ignore[attr-defined]
         self.fields["expert"].choices = expert_choices(project)  # type: ignore[attr-defined]
         self.fields["expert_cost"].help_text = price_help(project)
+        self._begin_with_the_loss_of(project)
+        follow_what_is_typed(self)
         models = project.sources.order_by("position").values_list("name", flat=True)
         self.fields["leave_out"].choices = [(name, name) for name in models]  # type: ignore[attr-defined]
+
+    def _begin_with_the_loss_of(self, project: Project) -> None:
+        for name in ("tolerance", "tolerance_percent"):
+            if NUMERIC in losses_of_project(project):
+                self.fields[name].widget.attrs |= described(name)
+            else:
+                del self.fields[name]
+        if project.loss == NUMERIC:
+            self.initial = {**typed_tolerance(project.loss_params), **self.initial}
+        else:
+            self.fields["loss_params"].initial = project.loss_params
 
     def _about_seconds(self) -> Any:
         """Whether it was measured here, since the hours are worth no more than that."""
@@ -219,6 +234,10 @@ class PlanForm(ReferenceFields):
             leave_out=self["leave_out"].value() or (),
         )
 
+    @property
+    def offers_tolerance(self) -> bool:
+        return "tolerance" in self.fields
+
     def clean(self) -> dict[str, Any]:
         """Put together who labels from two fields, and leave out what another reference than an expert, or
         another target than the population, has no use for: those fields are hidden then.
@@ -229,12 +248,15 @@ class PlanForm(ReferenceFields):
                 cleaned[people] = roster_of_form(cleaned.get(people, []), cleaned.get(shares) or {})
             except forms.ValidationError as error:
                 self.add_error(shares, error)
+        if (cleaned.get("loss") or self.options.recommended("loss")) == NUMERIC:
+            cleaned["loss_params"] = {**(cleaned.get("loss_params") or {}), **self.tolerance_params()}
         if cleaned.get("target") != Run.Target.POPULATION:
             cleaned["later_audit_share"] = None  # hidden then
         if cleaned.get("reference") == Run.Reference.EXPERT:
             cleaned |= {"rule": "", "split_share": None}  # a menu always has one of its options chosen
         else:
             cleaned |= dict.fromkeys(OF_EXPERTS)
+        cleaned["suggestions"] = cleaned.get("suggestions") or None  # left out where nobody asks for them
         return cleaned
 
     @property

@@ -4,7 +4,7 @@ is at work now.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from statistics import median
 
@@ -16,6 +16,7 @@ from annotation.labelling.queue import BatchProgress, batch_progress, progress_t
 from annotation.models import Label, Project, WorkBatch, WorkItem
 from routing.models import Run
 from routing.runs.expert.delivered import batches_of_experts
+from routing.runs.people_left import PeopleLeft, people_left_in
 
 # Of so many newest labels: a plan is looked at while it is typed.
 MOST_LABELS = 2_000
@@ -99,7 +100,7 @@ class LabellingProgress:
     per_hour : float or None
         Items ended in the last hour, per hour since the first of them; None where there is none.
     seconds_left : float or None
-        For what is left, at that pace.
+        For what is left, at that pace; None where those who labelled can give none of it.
     at_work : list of str
         Names of those who hold an item now, at most SHOWN_PEOPLE; `people` counts all of them.
     """
@@ -120,7 +121,10 @@ class LabellingProgress:
         return self.progress.open + self.progress.leased
 
 
-def labelling_progress_of(batch: WorkBatch, progress: BatchProgress) -> LabellingProgress:
+def labelling_progress_of(
+    batch: WorkBatch, progress: BatchProgress, people_left: PeopleLeft | None = None
+) -> LabellingProgress:
+    """`people_left`: who can go on, where that is not everybody."""
     now = timezone.now()
     work = WorkItem.objects.filter(batch=batch)
     found = work.filter(state__in=(State.DONE, State.UNLABELABLE), finished_at__gte=now - HOUR).aggregate(
@@ -130,10 +134,19 @@ def labelling_progress_of(batch: WorkBatch, progress: BatchProgress) -> Labellin
     if found["count"]:
         seconds = max((now - found["since"]).total_seconds(), SETTLED_SECONDS)
         per_hour = found["count"] * 3600 / seconds
-        left = (progress.open + progress.leased) * 3600 / per_hour
+        if not progress.all_stuck and _pace_holds(batch, people_left, now):
+            left = (progress.open + progress.leased) * 3600 / per_hour
     held = work.filter(state=State.LEASED, lease_expires_at__gt=now)
     names = sorted(set(held.values_list("leased_to__username", flat=True)))
     return LabellingProgress(progress, found["count"], per_hour, left, names[:SHOWN_PEOPLE], len(names))
+
+
+def _pace_holds(batch: WorkBatch, people_left: PeopleLeft | None, now: datetime) -> bool:
+    """Whether any of those who labelled in the last hour can go on."""
+    if people_left is None:
+        return True
+    labels = Label.objects.filter(work_item__batch=batch, created_at__gte=now - HOUR)
+    return labels.filter(annotator__username__in=people_left.names).exists()
 
 
 def routed_progress(run: Run) -> BatchProgress | None:
@@ -148,14 +161,14 @@ def run_labelling(
 ) -> LabellingProgress | None:
     """Of the batch that people label for the run now; None while they label none."""
     if run.state == Run.State.CALIBRATING and run.calibration_batch and calibration:
-        return labelling_progress_of(run.calibration_batch, calibration)
+        return labelling_progress_of(run.calibration_batch, calibration, people_left_in(run))
     if run.state == Run.State.CHECKING and run.expert_batch:
         return labelling_progress_of(run.expert_batch, batch_progress(run.expert_batch))
     if run.state == Run.State.LABELLING and run.expert_routed_batch and not (routed and _left(routed)):
         return labelling_progress_of(run.expert_routed_batch, batch_progress(run.expert_routed_batch))
     batch = run.routed_batch or run.later_audit_batch
     if run.state == Run.State.LABELLING and batch and routed:
-        return labelling_progress_of(batch, routed)
+        return labelling_progress_of(batch, routed, people_left_in(run))
     return None
 
 

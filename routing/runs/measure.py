@@ -183,7 +183,8 @@ def discard_measurement(*, project: Project, user: User | None) -> None:
 
 def run_measurement(context: JobContext) -> dict[str, object]:
     """The job "measure"."""
-    measurement = Measurement.objects.select_related("project").get(pk=context.params["measurement"])
+    measurements = Measurement.objects.select_related("project").filter(project=context.job.project_id)
+    measurement = measurements.get(pk=context.params["measurement"])
     if not measurement.pool_hash:
         with context.chunk(stage=Words(gettext_noop("Pilot"))):
             _draw(measurement)

@@ -86,6 +86,18 @@ def agreement_in_words(figure: Mapping[str, Any]) -> list[str]:
             )
         ]
     differ, known = figure["differ"], figure["items"] - figure["unknown"]
+    counted = (
+        _(
+            "Counted on %(known)s items with answers by two people, on %(differ)s of which they differ; two "
+            "were asked about every item. The range is exact, with %(confidence)s confidence."
+        )
+        if figure["items"] == figure["asked"]
+        else _(
+            "Counted on %(known)s items with answers by two people, on %(differ)s of which they differ; "
+            "which items two were asked about was decided by chance. The range is exact, with %(confidence)s "
+            "confidence."
+        )
+    )
     said = [
         _("Two of these people differ on %(share)s (%(low)s to %(high)s) of the %(asked)s items.")
         % {
@@ -94,12 +106,7 @@ def agreement_in_words(figure: Mapping[str, Any]) -> list[str]:
             "high": percent(outwards(figure["high"], math.ceil)),
             "asked": number(figure["asked"]),
         },
-        _(
-            "Counted on %(known)s items with answers by two people, on %(differ)s of which they differ; "
-            "which items two were asked about was decided by chance. The range is exact, with %(confidence)s "
-            "confidence."
-        )
-        % {"known": number(known), "differ": number(differ), "confidence": percent(CONFIDENCE)},
+        counted % {"known": number(known), "differ": number(differ), "confidence": percent(CONFIDENCE)},
     ]
     if figure["unknown"]:
         said.append(

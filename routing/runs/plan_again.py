@@ -1,7 +1,5 @@
 """Plan once more as an earlier run was planned, and begin anew where what people are told has to change."""
 
-import json
-from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from annotation.common.tolerance import NUMERIC, typed_tolerance
 from annotation.errors import ConflictError
 from annotation.labelling.batches import batch_progress
 from annotation.models import Project, User
@@ -18,7 +17,7 @@ from routing.common.states import CANCELLABLE, OPEN
 from routing.core.exact import plain
 from routing.models import RosterEntry, Run
 from routing.runs.cancel import cancel_run
-from routing.runs.form_fields import typed_percent
+from routing.runs.form_fields import lines_of_parameters, typed_percent
 from routing.runs.labelling_pace import labelling_time_of
 from routing.runs.plan_fields import LEARNS
 from routing.runs.reference import OF_EXPERTS
@@ -41,10 +40,13 @@ def typed_like(run: Run) -> dict[str, Any]:
         "rule": run.rule,
         "bound": run.bound,
         "loss": run.loss,
-        "loss_params": _lines(run.loss_params),
+        **_typed_loss(run),
         "score": run.score,
-        "score_params": _lines({name: value for name, value in run.score_params.items() if name != "fitted"}),
+        "score_params": lines_of_parameters(
+            {name: value for name, value in run.score_params.items() if name != "fitted"}
+        ),
         "draw_from": run.draw_from,
+        "suggestions": "on" if run.suggestions else "",
         "reference": run.reference,
         "budget": run.budget,
         "leave_out": list(run.project.sources.exclude(pk__in=in_run).values_list("name", flat=True)),
@@ -59,17 +61,17 @@ def typed_like(run: Run) -> dict[str, Any]:
     return {name: _typed(name, value) for name, value in found.items() if value not in (None, "", [])}
 
 
+def _typed_loss(run: Run) -> dict[str, str]:
+    """The parameters of the loss, by the fields that take them."""
+    if run.loss == NUMERIC:
+        return typed_tolerance(run.loss_params)
+    return {"loss_params": lines_of_parameters(run.loss_params)}
+
+
 def _typed(name: str, value: Any) -> Any:
     if not isinstance(value, Decimal):
         return value
     return typed_percent(value) if name in ("epsilon", "alpha") else plain(value)
-
-
-def _lines(params: Mapping[str, Any]) -> str:
-    """Parameters as a form takes them: lines where all are plain, else JSON."""
-    if any(isinstance(value, dict | list) for value in params.values()):
-        return json.dumps(params, ensure_ascii=False)
-    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in params.items())
 
 
 def _people_of(run: Run, role: str, *, names: str, shares: str) -> dict[str, Any]:

@@ -91,6 +91,11 @@ class PlanFields(serializers.Serializer[Any]):
         "trust; a text that `draw/` is given once the first commitment is there; a later value of a public "
         "beacon.",
     )
+    suggestions = serializers.BooleanField(
+        required=False,
+        help_text="Whoever labels a routed item is shown what a model answered, and accepts it by one key; "
+        "for the reference `person` alone.",
+    )
     budget = budget_field(required=False)
 
 

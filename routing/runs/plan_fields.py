@@ -64,6 +64,8 @@ class PlanFields:
         label, too; None for the default, 0 for no audit.
     draw_from
         Where the number comes from that the calibration set is drawn from: a name of `Run.DrawFrom`.
+    suggestions
+        For the reference `person` only: whoever labels a routed item is shown what a model answered.
     """
 
     epsilon: Decimal
@@ -94,6 +96,7 @@ class PlanFields:
     final_people_alpha: Decimal | None = None
     later_audit_share: Decimal | None = None
     draw_from: str = Run.DrawFrom.SYSTEM
+    suggestions: bool = False
 
     def __post_init__(self) -> None:
         """Raise InputError where a part could not be stored with the run, or written into its certificate."""

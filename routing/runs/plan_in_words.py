@@ -14,6 +14,7 @@ from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.models import RosterEntry, Run
+from routing.runs.kept_of_people import erased_experts
 from routing.runs.plan_options import loss_title
 from routing.runs.roster import experts_of
 
@@ -76,6 +77,8 @@ def plan_in_words(run: Run) -> list[tuple[str, str]]:
         terms.append((_("Where the draw comes from"), run.get_draw_from_display()))
     if run.overlap > 1:
         terms.append((_("People asked about an item"), _people_in_words(run)))
+    if run.suggestions:
+        terms.append((_("Suggestions of models on routed items"), _("shown to whoever labels them")))
     return terms
 
 
@@ -156,9 +159,10 @@ def _with_shares(shares: Iterable[tuple[str, Fraction]]) -> str:
 
 
 def _experts_in_words(run: Run) -> list[tuple[str, str]]:
-    shares = experts_of(run).shares
+    erased = erased_experts(run)
+    shares = [(erased.get(name, name), share) for name, share in experts_of(run).shares]
     if len(shares) == 1:
-        return [(_("Expert"), run.expert_name)]
+        return [(_("Expert"), shares[0][0])]
     return [
         (_("Experts, each with a share of the items"), _with_shares(shares)),
         (_("Who is right of several experts"), _("The one whose item it is; nobody compares them")),

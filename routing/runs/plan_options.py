@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.errors import HypacError, InputError
 from annotation.models import Project
+from annotation.ports import LossOffer
 from annotation.task_types import TASK_TYPES, TaskType
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_TARGET, Choice, choices
@@ -30,25 +31,36 @@ NO_EMBEDDINGS = gettext_lazy(
     "Long texts are compared by their meaning, and this server names no embedding model: whoever runs it "
     "sets HYPAC_EMBEDDINGS_URL and HYPAC_EMBEDDINGS_MODEL (docs/methods.md)."
 )
-HAS_EMBEDDINGS = gettext_lazy("This server has an embedding model: runs can be planned.")
-HAS_LOSS = gettext_lazy("This server has a loss of its own: runs can be planned with it.")
 
 
-def needs_of(task_type: str) -> tuple[bool, str] | None:
-    """What runs of projects with this task type need on the server, as (whether it has that, words); None
-    where they need nothing.
+def losses_offered(task_type: str) -> list[LossOffer]:
+    """Of any project with this task type; what works at once comes first."""
+    offers = (
+        LossOffer(option.name, option.title, option.summary, option.refusal)
+        for option in (
+            _loss(name, recommended=False)
+            for name in dict.fromkeys((*_suited(TASK_TYPES[task_type]), *settings.HYPAC_LOSSES))
+        )
+    )
+    return sorted(offers, key=lambda offer: bool(offer.lacks))
+
+
+def check_loss(project: Project) -> None:
+    """Raise InputError where the project's own loss or its parameters cannot be what its plans begin with. It
+    may need what the server does not have yet.
     """
-    kind = TASK_TYPES[task_type]
-    losses = _suited(kind)
-    if set(losses) - {COSINE}:
-        return None
-    if losses and configured():
-        return True, str(HAS_EMBEDDINGS)
-    if settings.HYPAC_LOSSES:
-        return True, str(HAS_LOSS)
-    then = _("Until then no run of such a project can be planned.")
-    lacks = NO_EMBEDDINGS if losses else kind.no_loss
-    return False, f"{lacks} {then}"
+    if loss_refusal(project.loss) and project.loss in losses_of_project(project):
+        return
+    if project.loss or project.loss_params:
+        loss_of(project, project.loss, project.loss_params)
+
+
+def loss_lacks(project: Project) -> str:
+    """What this server lacks for runs with the project's own loss, in a sentence; "" for nothing."""
+    if not (lacks := loss_refusal(project.loss)):
+        return ""
+    then = _("Until then no run can be planned with it; a plan can name another loss.")
+    return f"{lacks} {then}"
 
 
 @dataclass(frozen=True)
@@ -61,8 +73,7 @@ class ChosenLoss:
 
 
 def losses_of_project(project: Project) -> tuple[str, ...]:
-    """Names of the losses that suit the labels of the project, the default first; none where only a loss of
-    one's own would do.
+    """Names of the losses that suit the labels of the project, the usual one first.
 
     The settings may add losses of one's own (HYPAC_LOSSES): nobody can name code from a page.
     """
@@ -84,15 +95,20 @@ def loss_refusal(name: str) -> str:
     return str(NO_EMBEDDINGS) if name == COSINE and not configured() else ""
 
 
+def default_loss(project: Project, suited: Sequence[str]) -> str:
+    """Of those that suit the project: its own, else the first that this server can compute."""
+    usable = (name for name in suited if not loss_refusal(name))
+    return project.loss or next(usable, suited[0])
+
+
 def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLoss:
-    """The loss called `name`, "" for the default of the project.
+    """The loss called `name`; "" for the project's own, with its parameters where none are given.
 
     Raises InputError, whose `where` is "loss" or "loss_params".
     """
     names = losses_of_project(project)
-    if not names:
-        raise InputError(str(TASK_TYPES[project.task_type].no_loss), where="loss")
-    name = name or names[0]
+    if not name:
+        name, params = default_loss(project, names), params or project.loss_params
     if name not in names:
         sentences = [
             _("There is no loss %(name)r for this project; choose one of %(names)s.")
@@ -187,7 +203,7 @@ def plan_options(
         target=tuple(_option(choice) for choice in offered.targets),
         rule=tuple(_option(choice) for choice in offered.rules if RULES.get(choice.name).holds_level),
         bound=tuple(_option(choice) for choice in offered.bounds if BOUNDS.get(choice.name).certifies),
-        loss=tuple(_loss(name, recommended=name == suited[0]) for name in suited),
+        loss=tuple(_loss(name, recommended=name == default_loss(project, suited)) for name in suited),
         score=_scores(sources),
     )
 

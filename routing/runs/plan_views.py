@@ -85,9 +85,9 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             add_error(form, error)
     ready = project.items.exists() and Source.objects.filter(project=project).exists()
     shown = _outlook(request, form, values) if ready and values else {}
-    if not form.is_bound and (foretold := shown.get("foretold")) and foretold.better_m:
-        # What is proposed is where a plan begins.
-        form = PlanForm(None, project=project, initial={"m": foretold.better_m})
+    if not form.is_bound and (m := _proposed_m(shown)):
+        # What is proposed is where a plan begins: the row of its epsilon says the same.
+        form = PlanForm(None, project=project, initial={"m": m})
         shown = _outlook(request, form, form.initial_values())
     return render(
         request,
@@ -104,6 +104,16 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             **shown,
         },
     )
+
+
+def _proposed_m(shown: dict[str, Any]) -> int | None:
+    """The draw that is proposed for the plan that is shown, if it is another one than it has."""
+    if foretold := shown.get("foretold"):
+        return foretold.better_m or None
+    if not (outlook := shown.get("outlook")):
+        return None
+    rows = (row.seen for row in shown["promises"] if row.seen.epsilon == outlook.plan.epsilon)
+    return next((row.m for row in rows if row.m != outlook.plan.m), None)
 
 
 def _like(request: ProjectRequest) -> Run | None:

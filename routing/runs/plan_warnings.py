@@ -17,6 +17,7 @@ from routing.models import Source
 from routing.runs.later.plan import warning_of_later_audit
 from routing.runs.ledger import spent_before
 from routing.runs.reference import ReferenceChoice
+from routing.runs.suggestions import warnings_of_suggestions
 from routing.sources.usability import SourcesUsability
 from routing.sources.warnings import source_warnings
 
@@ -45,6 +46,7 @@ def plan_warnings(
         *_sorted_by_price(sources),
         *source_warnings(project, sources, looked),
         *_too_few_people(project, reference),
+        *warnings_of_suggestions(project, wanted=reference.suggestions),
         *_of_expert(expert, seconds),
         *warning_of_later_audit(later_audit_share, plan.loss_function()),
         *_spent(project, plan),

@@ -7,32 +7,37 @@ from annotation.errors import InputError
 from annotation.items.queries import brought_by
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import has_record, has_split_record
-from annotation.models import Item, Project, WorkItem
+from annotation.models import Item, Project, ShownSuggestion, WorkItem
 from routing.core.choices import DEFAULT_TARGET
 from routing.models import DrawItem, MeasuredItem, PilotItem, PoolItem, RoundItem, Run
 from routing.runs.covered import COVERED
 from routing.visibility import hidden_batches
 
+ERASED = Q(erased_at__isnull=False)
+"""Of items: there is nothing left to label."""
+
 
 def pool_of(project: Project, target: str, *, of_rounds: bool = False) -> QuerySet[Item]:
     """The items that a run planned now would cover, in the order of import: those without a label by people.
     Where labels that came with an import differ about an item, it waits for a reviewer, who sees them: it is
-    in no pool either. Nor is an item of a guideline round, which all have seen and talked about; `of_rounds`
-    has these, too, for runs by people alone. Nor one that is held out, whatever the run.
+    in no pool either. Nor is an item of a guideline round, which all have seen and talked about;
+    `of_rounds` has these, too, for runs by people alone. Nor one of which somebody was shown what a model
+    answered, nor one that is held out, or whose content was erased, whatever the run.
 
     For the target `population` also none that an earlier run drew, or its pilot used, or that was measured: a
     random sample of the source's items must not have been looked at before. And none of a pool whose rest
     people were given by thresholds: what they left is no random sample, but the items that the models find
     easy. Nor any that came with an import that brought labels: why people elsewhere had left them out, nobody
     knows. Nor any that was there when people were given some by filters, or named some for a guideline round
-    or to be held out: these left out others than chance does.
+    or to be held out: these left out others than chance does. So does whoever erases items that nothing had
+    looked at.
     """
-    out = _has_labels(project) | is_held_out(project) if of_rounds else _left_out(project)
+    out = _in_no_run(project) if of_rounds else _left_out(project)
     items = project.items.filter(~out)
     if target == Run.Target.POPULATION:
         items = items.filter(*(~used for used in _looked_at()))
         items = items.exclude(_came_beside_labels(project)).exclude(_left_by_filters(project))
-        items = items.exclude(_left_by_names(project))
+        items = items.exclude(_left_by_names(project)).exclude(_left_by_erasure(project))
     return items.order_by("position")
 
 
@@ -45,7 +50,11 @@ def _has_labels(project: Project) -> Q:
 
 
 def _left_out(project: Project) -> Q:
-    return _has_labels(project) | in_rounds(project) | is_held_out(project)
+    return _in_no_run(project) | in_rounds(project)
+
+
+def _in_no_run(project: Project) -> Q:
+    return _has_labels(project) | was_suggested(project) | is_held_out(project) | ERASED
 
 
 def is_held_out(project: Project, item: str = "pk") -> Q:
@@ -56,6 +65,14 @@ def is_held_out(project: Project, item: str = "pk") -> Q:
 def in_rounds(project: Project, item: str = "pk") -> Q:
     """Rows, by their path to an item, about items of guideline rounds."""
     return Q(**{f"{item}__in": RoundItem.objects.filter(round__project=project).values("item")})
+
+
+def was_suggested(project: Project) -> Q:
+    """Items that somebody was shown with a model's answer, and may not have labelled: nobody could say any
+    more that they are labelled blind.
+    """
+    shown = ShownSuggestion.objects.filter(work_item__batch__project=project)
+    return Q(pk__in=shown.values("work_item__item"))
 
 
 def _looked_at() -> tuple[Exists, ...]:
@@ -89,6 +106,16 @@ def _left_by_names(project: Project) -> Q:
     return Q(pk__in=[]) if last is None else Q(created_at__lte=last)
 
 
+def _left_by_erasure(project: Project) -> Q:
+    """Items that were there when one was erased that a run could have drawn: who chose it, and why, nobody
+    knows. Those that were in no pool any more leave every pool as it was.
+    """
+    erased = project.items.filter(ERASED).exclude(_has_labels(project)).exclude(is_held_out(project))
+    erased = erased.exclude(in_rounds(project)).filter(*(~used for used in _looked_at()))
+    last = erased.aggregate(last=Max("erased_at"))["last"]
+    return Q(pk__in=[]) if last is None else Q(created_at__lte=last)
+
+
 def labelled_by_runs_of_people(project: Project) -> int:
     """How many items have their label from a run by people: a later run leaves them out of its pool."""
     batches = list(
@@ -108,7 +135,7 @@ def size_of_pool(project: Project, target: str) -> int:
 
 def has_items_without_label(project: Project) -> bool:
     """Whether a run planned now could cover any item."""
-    return project.items.filter(~_has_labels(project), ~is_held_out(project)).exists()
+    return project.items.filter(~_has_labels(project), ~is_held_out(project), ~ERASED).exists()
 
 
 def last_place(project: Project) -> int:
@@ -120,23 +147,40 @@ def nothing_to_plan_for(project: Project) -> InputError:
     """Why `pool_of` has no item."""
     if not project.items.exists():
         return InputError(_("There is no item yet: import data first."), where="m")
-    unlabelled = project.items.filter(~_has_labels(project))
+    unlabelled = project.items.filter(~_has_labels(project), ~ERASED)
     if not unlabelled.exists():
         return InputError(
-            _("Every item has a label already, and a run covers those without one: import new items first."),
+            _(
+                "Every item has a label already, or was erased, and a run covers those without one: import "
+                "new items first."
+            ),
             where="m",
         )
     unlabelled = unlabelled.exclude(is_held_out(project))
     if not unlabelled.exists():
         return InputError(
-            _("Every item without a label is held out, for practice or as gold. Import new items."), where="m"
+            _(
+                "Every item without a label is held out: for practice, as gold, or to compare prompts. "
+                "Import new items."
+            ),
+            where="m",
         )
     if not unlabelled.exclude(in_rounds(project)).exists():
         return InputError(
             _("Every item without a label was in a guideline round, and is in no draw. Import new items."),
             where="m",
         )
-    unused = unlabelled.exclude(in_rounds(project)).filter(*(~used for used in _looked_at()))
+    if not unlabelled.exclude(in_rounds(project) | was_suggested(project)).exists():
+        return InputError(
+            _(
+                "Every item without a label was shown to somebody with what a model answered, and is in no "
+                "draw. Import new items."
+            ),
+            where="m",
+        )
+    unused = unlabelled.exclude(in_rounds(project) | was_suggested(project)).filter(
+        *(~used for used in _looked_at())
+    )
     if unused.filter(_left_by_filters(project)).exclude(_came_beside_labels(project)).exists():
         why = _(
             "People were given items of this project by filters, and what a filter leaves is no random "
@@ -148,6 +192,13 @@ def nothing_to_plan_for(project: Project) -> InputError:
         why = _(
             "Somebody named items for a guideline round, for practice or as gold, and what that leaves is no "
             "random sample of its source."
+        )
+        what = _("For this target, import new items from the same source first, without labels.")
+        return InputError(f"{why} {what}", where="target")
+    if unused.filter(_left_by_erasure(project)).exclude(_came_beside_labels(project)).exists():
+        why = _(
+            "Items were erased that no run had looked at yet, and what that leaves is no random sample of "
+            "its source."
         )
         what = _("For this target, import new items from the same source first, without labels.")
         return InputError(f"{why} {what}", where="target")

@@ -28,7 +28,7 @@ from routing.runs.budget import BudgetError, BudgetReservation, mark_abandoned_a
 from routing.runs.predictions import MixedModelsError, PredictionRows, store_answers
 from routing.runs.score import score_of, store_scores
 from routing.runs.source_changes import STOPPED, has_changed
-from routing.sources.backend_for import backend_for
+from routing.sources.backend_for import frozen_backend
 from routing.sources.backends import Backend, BackendError
 from routing.sources.backends.base import Answered
 from routing.sources.charging import Charge
@@ -180,7 +180,7 @@ class _Predicting:
     ) -> None:
         self.done = done
         self._context, self._frozen_source, self._stage, self._money = context, frozen_source, stage, money
-        self._backend: Backend = backend_for(frozen_source.source)
+        self._backend: Backend = frozen_backend(frozen_source)
         self._score = score_of(frozen_source.budget_owner, frozen_source)
         self._reader = reader_for(frozen_source.source)
         self._rows = PredictionRows(frozen_source, self._reader)

@@ -5,31 +5,32 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from annotation.labelling import queue
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Job, Project
 from routing.common.figures import Reliability
 from routing.core.correctness import left_open_by
-from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN
+from routing.core.every_score.chain import FIRST_SCORE
 from routing.core.every_score.items import EVERYTHING
-from routing.core.rules import RULES
 from routing.core.savings import expected_routing_saving
-from routing.core_language import stored_in_words, translated
+from routing.core_language import stored_in_words
 from routing.models import Certificate, Run
 from routing.runs.absent import OpenWork, open_work_of
 from routing.runs.chains import limits_of
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.measured import measured_in_words
 from routing.runs.expert.report import ExpertReport, expert_report
+from routing.runs.kept_of_people import with_names_of_today
 from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
+from routing.runs.labelled_elsewhere import elsewhere_in_words
 from routing.runs.labelling_pace import routed_progress
 from routing.runs.later.report import LaterReport, later_report
 from routing.runs.ledger import SpentAlpha, ledger
 from routing.runs.people_agreement import agreement_in_words, nothing_certified, people_agreement
 from routing.runs.plan_in_words import plan_in_words
 from routing.runs.spending import Paid, Savings, paid_by, savings
+from routing.runs.suggestion_counts import suggestions_in_words
+from routing.runs.titles import chain_title, rule_titles, score_chain_title
 from routing.runs.two_people import sentences_of
 
 
@@ -141,6 +142,7 @@ class RunReport:
     beside: str = ""
     # How often people differ, or err, in the language of the reader, sentence by sentence.
     two_people: list[str] = field(default_factory=list)
+    how_labelled: list[str] = field(default_factory=list)
     thresholds: list[Threshold] = field(default_factory=list)
     own_scores: bool = False
     allowed_errors: int | None = None
@@ -167,6 +169,11 @@ class RunReport:
     later: LaterReport | None = None
     # Who on the roster has open items.
     open_work: list[OpenWork] = field(default_factory=list)
+
+    @property
+    def labelled_in_calibration(self) -> int:
+        """Items that people labelled before anything was certified; 0 where an expert's word is the last."""
+        return 0 if self.run.by_expert else (self.asked or 0) - (self.unanswered or 0)
 
     @property
     def unlabelled(self) -> int:
@@ -231,7 +238,8 @@ def run_report(run: Run) -> RunReport:
     if certificate is None:
         return RunReport(**base)
     document = json.loads(certificate.document)
-    result, figures, messages = document["result"], certificate.figures, certificate.messages
+    result, figures = document["result"], certificate.figures
+    messages = with_names_of_today(run, certificate.messages)
     # As they were called then: the certificate's sentence names them.
     names = [row["name"] for row in document["provenance"]["sources"]]
     costs = run.run_sources.order_by("position").values_list("cost_per_label", flat=True)
@@ -250,6 +258,7 @@ def run_report(run: Run) -> RunReport:
         reason_in_words=stored_in_words(messages.get("reason", []), result["reason"]),
         beside=left_open_by(document),
         two_people=[*sentences_of(run, figures), *measured_in_words(run)],
+        how_labelled=[*suggestions_in_words(run), *elsewhere_in_words(run)],
         thresholds=[]
         if certificate.shape == SLICES
         else _kept(names, certificate.shape, certificate.model_positions, certificate.thresholds),
@@ -271,7 +280,7 @@ def run_report(run: Run) -> RunReport:
         ],
         comparisons=_comparisons(names, titles, figures, messages),
         region=Region(**region) if region else None,
-        chain_name=_score_chain_title(shape, names, positions) or chain_title(chain["name"]),
+        chain_name=score_chain_title(shape, names, positions) or chain_title(chain["name"]),
         chain=[
             PolicyRow(
                 **{**row, "thresholds": _kept(names, shape, positions, row["thresholds"])},
@@ -289,51 +298,6 @@ def run_report(run: Run) -> RunReport:
         blanks=count_unlabelled(run),
         binary=figures.get("binary", True),
     )
-
-
-def rule_titles() -> dict[str, str]:
-    """The names of rules and baselines in words."""
-    return {rule.name: translated(rule.title) or rule.name for rule in RULES} | {
-        "pac_labeling_1": _("PAC labeling with the first model"),
-        "pac_labeling_2": _("PAC labeling with the second model"),
-        "cse": _("Cascaded selective evaluation"),
-        "coannotating": _("CoAnnotating"),
-        "bargain_1": _("BARGAIN with the first model"),
-        "bargain_2": _("BARGAIN with the second model"),
-        "lotus_1": _("LOTUS cascade with the first model"),
-        "lotus_2": _("LOTUS cascade with the second model"),
-        "best_single_model": _("Best single model"),
-        "people_only": _("People only"),
-    }
-
-
-def chain_title(name: str) -> str:
-    """How a chain was ordered, in words, with its name in the certificate."""
-    words = {
-        "ordered": _("by uncertainty alone"),
-        "assumed": _("without a pilot, by uncertainty alone"),
-        "attributed": _("by a pilot, each disagreement of the models shared between them by their scores"),
-        "disagreement": _("by a pilot, after how often the models disagree"),
-        "first model": _("with the first model and people alone"),
-        "last model": _("with the last model and people alone"),
-        "learnt": _("learnt from the first part of the labels"),
-    }.get(name)
-    return f"{words} ({name})" if words else name
-
-
-def _score_chain_title(shape: str, names: list[str], positions: list[int]) -> str:
-    """The same of a chain of `every_score`; "" where all its thresholds lie on the first score."""
-    if shape == OWN:
-        return _("%(model)s and people alone, by its own score") % {"model": names[positions[0] - 1]}
-    if shape == CASCADE:
-        first, last = (names[position - 1] for position in positions)
-        return _(
-            "%(first)s, then %(last)s, then people, each model by its own score; foretold by a pilot"
-        ) % {
-            "first": first,
-            "last": last,
-        }
-    return ""
 
 
 def _comparisons(

@@ -20,6 +20,7 @@ from routing.models import Run
 from routing.models.runs import cost_of_people
 from routing.runs.plan_fields import PLACES, PlanFields, refuse_too_fine
 from routing.runs.roster import experts_of, shares_of_experts
+from routing.runs.suggestions import refuse_suggestions
 
 Reference = Run.Reference
 OF_THE_FINAL_AUDIT = ("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha")
@@ -41,7 +42,8 @@ class ReferenceChoice:
     """The reference of a plan, as columns of `Run` hold it.
 
     `cost_per_item` is what people, and no expert, cost on an item that they label; `experts` are several who
-    share the work, with the share of each.
+    share the work, with the share of each. `suggestions` says whether people may see what a model answered
+    once the items are routed.
     """
 
     reference: str
@@ -58,6 +60,7 @@ class ReferenceChoice:
     final_models_alpha: Decimal | None = None
     final_people_alpha: Decimal | None = None
     experts: tuple[tuple[str, Fraction], ...] = ()
+    suggestions: bool = False
 
     @property
     def columns(self) -> Mapping[str, Any]:
@@ -90,6 +93,7 @@ def reference_of(project: Project, fields: PlanFields) -> ReferenceChoice:
             % {"value": fields.reference[:40], "names": ", ".join(Reference.values)},
             where="reference",
         )
+    refuse_suggestions(project, fields)
     if fields.reference == Reference.EXPERT:
         return _expert(project, fields)
     for name in OF_EXPERTS:
@@ -110,7 +114,7 @@ def reference_of(project: Project, fields: PlanFields) -> ReferenceChoice:
         (2, Decimal(1)) if fields.reference == Reference.SETTLED else (project.overlap, project.overlap_share)
     )
     cost = cost_of_people(fields.reference, project.human_cost, *several)
-    return ReferenceChoice(fields.reference, *several, cost)
+    return ReferenceChoice(fields.reference, *several, cost, suggestions=fields.suggestions)
 
 
 def _expert(project: Project, fields: PlanFields) -> ReferenceChoice:

@@ -107,6 +107,8 @@ def reference_told(run: Run, people: People) -> dict[str, Any]:
         told["roster"] = {user.username: _text(share) for user, share in people.shares.items()}
     if people.experts:
         told["expert"] = [user.username for user in people.experts]
+    if run.suggestions:
+        told["suggestions"] = True
     return told
 
 

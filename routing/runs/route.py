@@ -18,7 +18,7 @@ from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
-from annotation.models import Job, User, WorkItem
+from annotation.models import Job, Project, User, WorkItem
 from annotation.words import Words
 from routing.common.sql import analyse_tables, insert_select
 from routing.common.states import BUSY, State, move, was_cancelled
@@ -36,6 +36,7 @@ from routing.runs.own_record import has_own_record
 from routing.runs.predict import PendingItems, predict_band
 from routing.runs.roster import who_is_asked
 from routing.runs.source_changes import CHANGED, STOPPED, changed_source
+from routing.runs.suggestions import refuse_routing_beside_suggestions
 from routing.runs.usable_answers import passed_on
 from routing.sources.backends import BackendError
 
@@ -85,6 +86,8 @@ def route(*, run: Run, user: User | None) -> Job:
             code="source_not_as_planned",
         )
     with transaction.atomic():
+        Project.objects.select_for_update(no_key=True).get(pk=run.project_id)  # two may be routed at once
+        refuse_routing_beside_suggestions(run)
         move(
             run,
             before=State.ANALYSED,
@@ -111,7 +114,8 @@ def what_then(error: BackendError) -> str:
 
 
 def route_run(context: JobContext) -> dict[str, Any]:
-    run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project", "certificate")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     if run.state != State.ROUTING:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
@@ -230,6 +234,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
             overlap_share=run.overlap_share,
             people=who_is_asked(run),
             third_decides=run.reference == Run.Reference.SETTLED,
+            suggests=run.suggestions,
         )
         move(
             run,

@@ -50,6 +50,9 @@ class RouteOutlook:
         Items that annotators still label, what their labels cost, and the time for these at the pace seen.
     expert, second_looks, expert_cost, expert_seconds
         Items that the expert labels, and how many at most she looks at besides; cost and time of the former.
+    labelled
+        Items that people labelled already, who keep that label wherever they are sent; 0 in a run with an
+        expert, whose policy says whose label is delivered.
     """
 
     rows: list[Destination]
@@ -63,6 +66,7 @@ class RouteOutlook:
     second_looks: int = 0
     expert_cost: Decimal = Decimal(0)
     expert_seconds: float = 0
+    labelled: int = 0
 
     @property
     def cost(self) -> Decimal:
@@ -97,6 +101,7 @@ def route_outlook(run: Run) -> RouteOutlook | None:
         second_looks=by_kind[CHECKED],
         expert_cost=by_kind[EXPERT] * (run.expert_cost or Decimal(0)),
         expert_seconds=float(by_kind[EXPERT] * _seconds_of_expert(run, second)),
+        labelled=0 if run.by_expert else _count_labelled(run),
     )
 
 
@@ -143,6 +148,11 @@ def _count(run: Run, among: Q) -> tuple[int, int]:
     )
     still = items.filter(~has_own_record(run, item="item"), ~Exists(given_up))
     return items.count(), still.count()
+
+
+def _count_labelled(run: Run) -> int:
+    items = PoolItem.objects.filter(run=run, position__lt=run.pool_size)
+    return items.filter(has_own_record(run, item="item")).count()
 
 
 def _foretold(run: Run, sources: list[RunSource]) -> list[Destination]:

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common.bulk import copy_rows
 from annotation.common.value_reader import ValueReader, as_text
 from annotation.errors import InputError
@@ -18,9 +19,19 @@ from routing.core.losses import Loss, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.core_language import in_words, refusal_in_words
-from routing.models import BudgetOwner, FrozenSource, ItemScore, Prediction, Run, RunSource, Source
+from routing.models import (
+    REMOVED,
+    BudgetOwner,
+    FrozenSource,
+    ItemScore,
+    PoolItem,
+    Prediction,
+    Run,
+    RunSource,
+    Source,
+)
 from routing.sources import storable
-from routing.sources.backend_for import backend_for, fingerprint_of
+from routing.sources.backend_for import backend_for, fingerprint_of, frozen_backend
 from routing.sources.backends.base import shortened
 from routing.sources.mends import reader_for
 from routing.sources.score_fields import fields_of, lacking_for
@@ -52,7 +63,7 @@ def score_of(budget_owner: BudgetOwner, frozen_source: FrozenSource) -> ChosenSc
     """
     if isinstance(budget_owner, Run) and frozen_source.position == 1:
         return ChosenScore(budget_owner.score, budget_owner.score_params)
-    return ChosenScore(backend_for(frozen_source.source).default_score)
+    return ChosenScore(frozen_backend(frozen_source).default_score)
 
 
 def resolve_score(
@@ -122,9 +133,10 @@ def _examples(project: Project, source: Source, loss: Loss | None) -> list[Examp
     ids, reader = sorted(labels), reader_for(source)
     found: list[Prediction] = []
     for start in range(0, len(ids), 500):
-        found += Prediction.objects.filter(
+        kept = Prediction.objects.filter(
             item__in=ids[start : start + 500], source=source, fingerprint=fingerprint, value__isnull=False
-        ).order_by("item_id")
+        )
+        found += kept.exclude(raw=REMOVED).order_by("item_id")
     wrong = _wrong([labels[row.item_id] for row in found], [row.value for row in found], loss)
     return [Example(fields_of(row, reader), is_wrong) for row, is_wrong in zip(found, wrong, strict=True)]
 
@@ -151,6 +163,8 @@ def score_missing(context: JobContext, *, run_source: RunSource, score: ChosenSc
         source=run_source.source_id,
         fingerprint=run_source.fingerprint,
     ).order_by("pk")
+    _refuse_removed(run_source, score, missing.filter(raw=REMOVED))
+    missing = missing.exclude(raw=REMOVED)
     rows = list(missing[:CHUNK])
     if not rows:
         return
@@ -159,6 +173,26 @@ def score_missing(context: JobContext, *, run_source: RunSource, score: ChosenSc
         with context.chunk(stage=Words(gettext_noop("Scores of %(source)s"), source=run_source.source.name)):
             store_scores(rows, score, reader)
         rows = list(missing.filter(pk__gt=rows[-1].pk)[:CHUNK])
+
+
+RAW_REMOVED = failures.register(
+    "raw_output_removed",
+    gettext_noop(
+        "The score %(score)s cannot be computed for %(count)s answers of %(source)s: what it is computed "
+        "from was removed, as this server keeps it for a while alone (HYPAC_RETAIN_RAW_OUTPUT_DAYS). Cancel "
+        "the run, and plan one with the score that they have, or with a source that is asked in another way "
+        "and so answers anew."
+    ),
+)
+
+
+def _refuse_removed(run_source: RunSource, score: ChosenScore, removed: QuerySet[Prediction]) -> None:
+    """Such an answer would count as one that cannot be used. Others than those of the run's items are of no
+    account.
+    """
+    needed = PoolItem.objects.filter(run=run_source.run_id, item=OuterRef("item"))
+    if count := removed.filter(Exists(needed)).count():
+        raise RAW_REMOVED.error(score=score.name, count=count, source=run_source.source.name)
 
 
 def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueReader) -> None:

@@ -5,7 +5,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation import failures
 from annotation.errors import HypacError
 from routing.models import FrozenSource, Run, Source
-from routing.sources.backend_for import fingerprint_of
+from routing.sources.backend_for import fingerprint_of, frozen_fingerprint
 from routing.sources.backends import BackendError
 
 CHANGED = failures.register(
@@ -37,7 +37,7 @@ def has_changed(frozen_source: FrozenSource) -> bool:
     """
     source = frozen_source.source
     try:
-        now = fingerprint_now(source)
+        now = frozen_fingerprint(frozen_source)
     except HypacError as error:
         # Of one that cannot be reached the reason says so itself.
         why = NOT_RUN if error.permanent else UNREACHABLE

@@ -285,7 +285,8 @@ def refuse_while_busy(project: Project) -> None:
 
 def prepare_run(context: JobContext) -> dict[str, object]:
     """The job "prepare_run". What is done already is left as it is."""
-    run = Run.objects.select_related("project").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     if run.state != State.PREPARING:
         return {"state": run.state}
     freeze_missing_pool(context, run)

@@ -23,7 +23,7 @@ from routing.core.losses import imported_paths
 from routing.models import Certificate, Draw, Run
 from routing.runs.budget import set_budget, stopped_at_budget
 from routing.runs.cancel import cancel_run
-from routing.runs.certificate_words import evidence_of, limits_of, what_breaks_it
+from routing.runs.certificate_words import erased_in_words, evidence_of, limits_of, what_breaks_it
 from routing.runs.certify import analyse
 from routing.runs.charts import run_charts
 from routing.runs.commitment_report import commitment_report
@@ -279,8 +279,9 @@ def run_certificate_page(request: ProjectRequest, number: int) -> HttpResponseBa
             "report": report,
             "certificate": report.certificate,
             "evidence": evidence_of(run, report),
-            "limits": limits_of(run, report.beside, report.two_people),
+            "limits": limits_of(run, report.beside, report.two_people, report.how_labelled),
             "breaks": what_breaks_it(run),
+            "erased": erased_in_words(run),
             "seal": seal_of(report.certificate),
             "committed": commitment_report(run),
             "own_code": imported_paths(run.loss, run.loss_params),

@@ -1,9 +1,14 @@
 """The backend of a stored source, with what it has to know of its project."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from annotation.models import Project
 from annotation.outside.secrets import decrypt
-from routing.models import PromptVersion, Source
+from routing.models import FrozenSource, PromptCandidate, PromptVersion, Source
 from routing.sources.backends import Backend, Example, Prompt, SourceContext, TaskSpec, open_backend
+from routing.sources.backends.llm import SAMPLING
 from routing.sources.mends import mends_of, with_mends
 
 
@@ -17,6 +22,32 @@ def backend_for(source: Source) -> Backend:
 def fingerprint_of(source: Source) -> str:
     """Fingerprint under which the source would answer at this moment, as its answers are read now."""
     return with_mends(backend_for(source).fingerprint(), mends_of(source))
+
+
+def frozen_backend(frozen: FrozenSource) -> Backend:
+    """What answers for it: its source, and of a candidate the source asked in the candidate's way."""
+    if not isinstance(frozen, PromptCandidate):
+        return backend_for(frozen.source)
+    context = replace(context_of(frozen.source), prompt=prompt_of(frozen))
+    return open_backend(frozen.source.backend, params_of(frozen), context)
+
+
+def frozen_fingerprint(frozen: FrozenSource) -> str:
+    """Fingerprint under which that would answer at this moment."""
+    return with_mends(frozen_backend(frozen).fingerprint(), mends_of(frozen.source))
+
+
+def params_of(candidate: PromptCandidate) -> dict[str, Any]:
+    """Those of the source, and of how the model writes those of the candidate."""
+    written = how_it_writes(candidate.source.params)
+    others = {name: value for name, value in candidate.source.params.items() if name not in written}
+    return {**others, **candidate.params}
+
+
+def how_it_writes(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the params of a source those that a candidate has of its own."""
+    names = {param.name for param in SAMPLING}
+    return {name: value for name, value in params.items() if name in names}
 
 
 def context_of(source: Source) -> SourceContext:
@@ -44,7 +75,7 @@ def current_prompt(source: Source) -> Prompt | None:
     return None if version is None else prompt_of(version)
 
 
-def prompt_of(version: PromptVersion) -> Prompt:
+def prompt_of(version: PromptVersion | PromptCandidate) -> Prompt:
     return Prompt(
         template=version.template,
         system=version.system,

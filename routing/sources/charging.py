@@ -14,7 +14,7 @@ MOST = Decimal(10) ** 8
 
 
 class Charge:
-    """The way in which a run or a measurement pays one of its sources."""
+    """The way in which a run, a measurement or a candidate prompt pays its source."""
 
     def __init__(self, frozen: FrozenSource) -> None:
         self.per_label = frozen.cost_per_label

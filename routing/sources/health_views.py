@@ -15,6 +15,7 @@ from routing.models import Source
 from routing.sources.health import Health, health_of
 from routing.sources.mend import mendable, save_mends
 from routing.sources.mends import mends_of
+from routing.sources.sent_words import RefusedWords, refused_words
 from routing.sources.usability import NEARLY_A_LABEL
 
 HEIGHT, WIDTH, GAP = 100, 20, 2
@@ -63,10 +64,12 @@ def _page(
     except HypacError as error:
         context["problem"] = error.message
     else:
+        told = refused_words(source)
         context |= {
             "health": health,
             "bars": _bars(health),
-            "mend": _mend(source, health, asked) if mendable(source) else None,
+            "mend": _mend(source, health, asked, told) if mendable(source) else None,
+            "refused_words": told,
             "refused": refused,
             **_measured(source, health),
             "most_of_a_class": max((count for _name, count in health.classes), default=0),
@@ -74,10 +77,12 @@ def _page(
     return render(request, "routing/sources/health.html", context)
 
 
-def _mend(source: Source, health: Health, asked: Mapping[str, Any] | None) -> dict[str, Any]:
+def _mend(
+    source: Source, health: Health, asked: Mapping[str, Any] | None, told: RefusedWords | None
+) -> dict[str, Any]:
     """What the form for spellings has: those in force, or `asked` for, and further ones that came."""
     now = asked or mends_of(source).document
-    counts = dict(health.spellings)
+    counts = dict(health.spellings) | (dict(told.unread) if told else {})
     rows = [(spelling, label, counts.get(spelling, 0)) for spelling, label in now["labels"].items()]
     rows += [(spelling, "", count) for spelling, count in counts.items() if spelling not in now["labels"]]
     nearly = sum(one.kind.count for one in health.reasons if one.kind.code == NEARLY_A_LABEL)

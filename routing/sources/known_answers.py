@@ -140,7 +140,7 @@ def _sample(project: Project, sources: Sequence[Source]) -> list[Item]:
 
 
 def _spread_ids(project: Project) -> list[int]:
-    items = Item.objects.filter(project=project).order_by("position")
+    items = Item.objects.filter(project=project, erased_at__isnull=True).order_by("position")
     first = list(items.values_list("pk", "position")[: LOOKED_AT + 1])
     if len(first) <= LOOKED_AT:
         return [pk for pk, _position in first]

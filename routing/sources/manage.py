@@ -17,7 +17,7 @@ from annotation.imports.columns import shown_columns
 from annotation.models import Project, User
 from annotation.outside.secrets import decrypt, encrypt
 from routing.common.states import BUSY, UNDER_WAY
-from routing.models import ModelPrice, Run, RunSource, Source
+from routing.models import ModelPrice, PromptCandidate, Run, RunSource, Source
 from routing.sources import storable
 from routing.sources.backend_for import current_prompt, task_spec
 from routing.sources.backends import BACKENDS, Backend, Prompt, SourceContext, backend_class, open_backend
@@ -206,9 +206,11 @@ def move_source(*, source: Source, user: User, up: bool) -> Source:
 
 def delete_source(*, source: Source, user: User) -> None:
     """Remove a model. Raises ConflictError where a run or a payment names it."""
+    never_run = PromptCandidate.objects.filter(source=source, fingerprint="")
     name, project, pk = source.name, source.project, source.pk
     try:
         with transaction.atomic():
+            never_run.delete()
             source.delete()
             audit.record(
                 project=project,
@@ -219,7 +221,8 @@ def delete_source(*, source: Source, user: User) -> None:
             )
     except RestrictedError:
         raise ConflictError(
-            _("%(name)s belongs to a run and stays, so that the run can be explained.") % {"name": name},
+            _("%(name)s belongs to a run or was paid for answers, and stays, so that these can be explained.")
+            % {"name": name},
             code="source_of_a_run",
         ) from None
 

@@ -19,14 +19,15 @@ from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.common.api.uploads import TakesStream, received
 from annotation.common.money import MoneyField, in_full
 from annotation.errors import NotAllowedError
+from annotation.imports.encodings import ENCODINGS
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.labelling.serializers import MAX_ID
 from annotation.models import Project, User
 from annotation.permissions import Access
 from routing.models import Prediction
-from routing.sources.backends.uploaded.lines import FORMATS
 from routing.sources.prompts_api import SourceView
 from routing.sources.sent_answers import refuse_other_backends, send_answers, store_answers_file
+from routing.sources.sent_reading import READ_AS
 from routing.visibility import output_is_open
 
 PAGE = 1_000
@@ -143,29 +144,34 @@ class SendQuery(serializers.Serializer[Any]):
     revision = serializers.CharField(
         required=False, max_length=200, help_text="Other than the one that the source names now."
     )
-    format = serializers.ChoiceField(required=False, choices=FORMATS, help_text="Else each line tells.")
+    format = serializers.ChoiceField(required=False, choices=READ_AS, help_text="Else the file itself tells.")
+    encoding = serializers.ChoiceField(
+        required=False, choices=[*ENCODINGS], help_text="Of a text that does not say it itself."
+    )
+    name = serializers.CharField(required=False, max_length=255, help_text="What the file is called.")
 
 
 class SourcePredictions(TakesStream, SourceView):
     """Answers of a model from outside, for a source of the backend `uploaded`."""
 
     actions = {"POST": "sources.edit"}
+    stream_type = "*/*"
 
     @extend_schema(
         parameters=[SendQuery],
-        request={NDJSON: OpenApiTypes.STR},
+        request={NDJSON: OpenApiTypes.STR, "application/octet-stream": OpenApiTypes.BINARY},
         responses={202: JobBody},
     )
     def post(self, request: Request, slug: str, source_id: int) -> Response:
-        """One JSON object a line; stored as it comes, and read by a job that names each line that it cannot
-        use.
+        """One JSON object a line, or a table (CSV, TSV, Excel, a JSON list, Parquet); stored as it comes, and
+        read by a job that names each line that it cannot use.
         """
         asked = self.query(SendQuery)
         source = self.find(source_id)
         refuse_other_backends(source)
         with received(request) as content:
             stored = store_answers_file(
-                project=self.access.project, content=content, name="predictions.jsonl"
+                project=self.access.project, content=content, name=asked.get("name", "predictions")
             )
         job = send_answers(
             source=source,
@@ -173,6 +179,7 @@ class SourcePredictions(TakesStream, SourceView):
             stored_file=stored,
             revision=asked.get("revision", ""),
             format_name=asked.get("format", ""),
+            encoding=asked.get("encoding", ""),
         )
         return accepted(job)
 

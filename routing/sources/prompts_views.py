@@ -1,74 +1,36 @@
 """The prompt of a source: written, seen filled in with an item before it is used, and its versions."""
 
-import json
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error
-from annotation.errors import HypacError, InputError
+from annotation.errors import HypacError
 from annotation.jobs import jobs
 from annotation.jobs.progress import job_progress
-from annotation.models import Item, Project
 from annotation.projects.jobs_views import STOP_POLLING
 from annotation.templatetags.hypac import money
 from routing.models import Source
 from routing.sources.backend_for import prompt_of, task_spec
-from routing.sources.backends import Example, Prompt
+from routing.sources.backends import Prompt
 from routing.sources.manage import run_in_use, save_prompt
-from routing.sources.prompt_versions import prompt_in_force, shown_to_model, takes_prompt
-from routing.sources.prompts import Messages, check_prompt, item_fields, placeholders
+from routing.sources.prompt_form import (
+    ExampleFormSet,
+    PromptForm,
+    initial_examples,
+    preview_of,
+    prompt_in,
+)
+from routing.sources.prompt_versions import prompt_in_force, takes_prompt
+from routing.sources.prompts import check_prompt, placeholders
 from routing.sources.trials import ITEMS, newest_try, start_try, use_as_price
 
-MAX_EXAMPLES = 50
 SHOWN_VERSIONS = 30
-
-
-class PromptForm(forms.Form):
-    system = forms.CharField(
-        label=gettext_lazy("System message"),
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 4, "class": "code"}),
-        help_text=gettext_lazy("What holds for every item. Empty: none is sent."),
-    )
-    template = forms.CharField(
-        label=gettext_lazy("What is asked about an item"),
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 14, "class": "code"}),
-        help_text=gettext_lazy("Text with placeholders such as {{ text }}; all are listed on this page."),
-    )
-    item = forms.CharField(
-        label=gettext_lazy("Item to show it with"),
-        required=False,
-        max_length=255,
-        help_text=gettext_lazy("Its name. Empty: the first one."),
-    )
-
-
-class ExampleForm(forms.Form):
-    content = forms.CharField(
-        label=gettext_lazy("Example"),
-        required=False,
-        strip=False,
-        widget=forms.Textarea(attrs={"rows": 3, "class": "code"}),
-    )
-    answer = forms.CharField(
-        label=gettext_lazy("Its right answer"),
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "class": "code"}),
-    )
-
-
-ExampleFormSet = forms.formset_factory(
-    ExampleForm, extra=2, max_num=MAX_EXAMPLES, absolute_max=MAX_EXAMPLES + 2
-)
 
 
 @needs("sources.edit", "GET", "POST")
@@ -82,10 +44,10 @@ def source_prompt(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     form = PromptForm(request.POST or None, initial={"system": shown.system, "template": shown.template})
     # What was sent counts as it is: a row that is like one of the stored prompt is no empty one.
     sent = request.POST if request.method == "POST" else None
-    examples = ExampleFormSet(sent, prefix="examples", initial=None if sent else _initial(shown))
+    examples = ExampleFormSet(sent, prefix="examples", initial=None if sent else initial_examples(shown))
     if request.method == "POST" and form.is_valid() and examples.is_valid():
         try:
-            shown = _prompt(form, examples)
+            shown = prompt_in(form, examples)
             if "show" in request.POST:
                 check_prompt(shown, task_spec(project))
             else:
@@ -109,25 +71,9 @@ def source_prompt(request: ProjectRequest, source_id: int) -> HttpResponseBase:
             ],
             "placeholders": placeholders(task_spec(project)),
             "step": "sources",
-            **_preview(project, shown, form),
+            **preview_of(project, shown, form),
         },
     )
-
-
-def _preview(project: Project, prompt: Prompt, form: PromptForm) -> dict[str, Any]:
-    """The prompt filled in with the item that the form names, or why there is nothing to show."""
-    name = str(form["item"].value() or "").strip()
-    items = Item.objects.filter(project=project).order_by("position")
-    item = (items.filter(external_id=name) if name else items).first()
-    if form.errors:
-        return {}
-    if item is None:
-        return {"no_preview": _("There is no item of this name.") if name else _("Import data to see it.")}
-    try:
-        found: Messages = shown_to_model(project, prompt, item)
-    except InputError as error:
-        return {"no_preview": error.message}
-    return {"preview": found.as_chat(), "preview_item": item}
 
 
 def _version(source: Source, number: str) -> Prompt | None:
@@ -135,52 +81,6 @@ def _version(source: Source, number: str) -> Prompt | None:
         return None
     version = source.prompt_versions.filter(number=int(number)).first()
     return None if version is None else prompt_of(version)
-
-
-def _initial(prompt: Prompt) -> list[dict[str, str]]:
-    """The examples as the form shows them: the one field that is asked about as it is, several as JSON."""
-    single = len(item_fields(prompt.template)) == 1
-    return [
-        {
-            "content": next(iter(example.fields.values()))
-            if single and len(example.fields) == 1
-            else json.dumps(dict(example.fields), ensure_ascii=False, indent=1),
-            "answer": example.answer,
-        }
-        for example in prompt.examples
-    ]
-
-
-def _prompt(form: PromptForm, examples: Any) -> Prompt:
-    """Raises InputError where an example cannot be read."""
-    template = form.cleaned_data["template"]
-    rows = [cast(Mapping[str, str], row.cleaned_data) for row in examples.forms]
-    filled = [row for row in rows if row.get("content", "").strip() or row.get("answer", "").strip()]
-    return Prompt(
-        template=template,
-        system=form.cleaned_data["system"],
-        examples=tuple(
-            Example(_fields(number, row["content"], item_fields(template)), row["answer"].strip())
-            for number, row in enumerate(filled, 1)
-        ),
-    )
-
-
-def _fields(number: int, content: str, names: list[str]) -> dict[str, str]:
-    content = content.replace("\r\n", "\n")
-    if len(names) == 1:
-        return {names[0]: content}
-    try:
-        fields = json.loads(content)
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
-        raise InputError(
-            _("Example %(number)d: the template has several fields (%(names)s); write a JSON object of them.")
-            % {"number": number, "names": ", ".join(names)},
-            where="template",
-        )
-    return fields
 
 
 @needs("sources.edit", "GET", "POST")

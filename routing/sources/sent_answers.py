@@ -6,27 +6,29 @@ later.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _, gettext_noop
 
-from annotation.common import audit
+from annotation.common import audit, limits
 from annotation.common.bulk import copy_rows
-from annotation.common.files import MODEL_OUTPUT, open_file, store_file
+from annotation.common.files import MODEL_OUTPUT, store_file
 from annotation.common.ranges import of_items
 from annotation.errors import ConflictError, InputError
-from annotation.imports.allowance import Allowance
 from annotation.imports.faults import said_by
-from annotation.imports.formats.lines import text_lines
-from annotation.imports.rows import first_problem, none_usable
+from annotation.imports.formats.base import Problem, Record
+from annotation.imports.rows import at_column, first_problem, none_usable
+from annotation.imports.sent_files import closed_for_answers
 from annotation.jobs import jobs
+from annotation.jobs.closed_projects import refuse_closed
 from annotation.jobs.context import JobContext
-from annotation.jobs.places import place_of_line, within
+from annotation.jobs.places import within
 from annotation.models import Item, Job, Project, StoredFile, User
 from annotation.words import Words
 from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
@@ -34,13 +36,26 @@ from routing.sources import storable
 from routing.sources.backend_for import context_of, task_spec
 from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
-from routing.sources.backends.uploaded.lines import FORMATS, Line, fields_in, read_line
+from routing.sources.backends.uploaded.answers import NoLabelError, sent_from
+from routing.sources.backends.uploaded.lines import Line, fields_in, read_line
 from routing.sources.mends import every_fingerprint, reader_for
+from routing.sources.sent_reading import Entry, how_to_read, sent_file
+from routing.sources.sent_tables import entry_of
 from routing.visibility import output_is_open
 
 KIND = "predictions"
 CHUNK = 2_000
+MOST_WORDS = 50
+"""Different words of a file that are no labels, of which it is kept how often they come."""
 LineProblem = tuple[str, str]
+
+
+class Made(NamedTuple):
+    """What was made of an entry: its answer, or where and why there is none."""
+
+    entry: Entry
+    line: Line | None
+    problem: LineProblem | None = None
 
 
 @dataclass
@@ -83,29 +98,38 @@ def refuse_other_backends(source: Source) -> None:
 
 
 def send_answers(
-    *, source: Source, user: User, stored_file: StoredFile, revision: str = "", format_name: str = ""
+    *,
+    source: Source,
+    user: User,
+    stored_file: StoredFile,
+    revision: str = "",
+    format_name: str = "",
+    encoding: str = "",
+    quotes: bool = True,
 ) -> Job:
     """Have a worker take in the answers of a file (job "predictions"), under the revision that the source
     names, or another one that a later change of it will.
 
-    Raises InputError where the source takes none, the file is not the project's or the format is unknown, and
-    ConflictError while another file for the source is being read.
+    Raises InputError where the source takes none, the file is not the project's or cannot be read as answers
+    (`how_to_read`), EncodingNeededError where its encoding has to be said, and ConflictError while another
+    file for the source is being read. Without `quotes` no error has words of the file.
     """
     refuse_other_backends(source)
     if stored_file.project_id != source.project_id:
         raise InputError(_("This file belongs to another project."), where="file")
-    if format_name and format_name not in FORMATS:
-        raise InputError(_("The formats are %(names)s.") % {"names": ", ".join(FORMATS)}, where="format")
+    how = how_to_read(stored_file, format_name=format_name, encoding=encoding, quotes=quotes)
     named = {**source.params, "revision": revision} if revision else source.params
     backend = Uploaded(named)
     with transaction.atomic():
+        refuse_closed(source.project_id)  # locks the project, as whoever erases does before the file
+        closed_for_answers(stored_file)
         row, _made = SourceRevision.objects.get_or_create(
             source=source, model=backend.model, revision=backend.revision
         )
         job = jobs.enqueue(
             project=source.project,
             kind_name=KIND,
-            params={"file": stored_file.pk, "revision": row.pk, "format": format_name},
+            params={"file": stored_file.pk, "revision": row.pk, "format": format_name, **how},
             unique_key=f"{KIND}:{source.pk}",
             user=user,
         )
@@ -132,20 +156,21 @@ NO_LINE = none_usable(
 
 def take_answers(context: JobContext) -> dict[str, Any]:
     """The handler of the job. Raises JobFailedError where no line could be used."""
-    revision = SourceRevision.objects.select_related("source__project").get(pk=context.params["revision"])
-    stored = StoredFile.objects.get(pk=context.params["file"], project=revision.source.project_id)
+    project = context.job.project_id
+    revisions = SourceRevision.objects.filter(source__project=project).select_related("source__project")
+    revision = revisions.get(pk=context.params["revision"])
+    stored = StoredFile.objects.get(pk=context.params["file"], project=project)
     counts = Counts(**context.job.result) if context.job.result else Counts()
     done, total = context.job.done, context.job.total
-    with open_file(stored) as file:
+    with sent_file(stored, context.params) as file:
         if total is None:
             context.progress(stage=Words(gettext_noop("Checking the file")))
-            total = sum(1 for _line in Allowance(stored.size).lines(text_lines(file, stored.original_name)))
-            file.seek(0)
+            total = file.count()
         context.progress(total=total, stage=Words(gettext_noop("Storing predictions")))
         reading = _Reading(context, revision)
-        lines = islice(Allowance(stored.size).lines(text_lines(file, stored.original_name)), done, None)
-        while chunk := list(islice(lines, CHUNK)):
-            made = [reading.read(number, text) for number, text in chunk]
+        entries = file.entries(skip=done)
+        while chunk := list(islice(entries, CHUNK)):
+            made = [reading.read(entry) for entry in chunk]
             done += len(chunk)
             with context.chunk(done=done):
                 reading.store(made, counts)
@@ -162,35 +187,57 @@ class _Reading:
         project = revision.source.project
         self._context, self._revision, self._project = context, revision, project
         self._format = context.params["format"]
+        self._columns: dict[str, str] = context.params.get("columns", {})
+        self._words = Counter[str](context.params.get("words", {}))
         self._spec, self._reader = task_spec(project), reader_for(revision.source)
         declared = {"model": revision.model, "revision": revision.revision}
         self._fingerprints = every_fingerprint(revision.source, Uploaded(declared).fingerprint())
         self._longest = 4 * settings.HYPAC_MAX_CELL_CHARACTERS
         self._compares = output_is_open(project)
 
-    def read(self, number: int, text: str) -> tuple[int, Line | LineProblem]:
-        where = place_of_line(number)
-        if len(text) > self._longest:
-            return number, (
-                where,
-                Words(gettext_noop("It has more than %(most)s characters."), most=self._longest),
-            )
+    def read(self, entry: Entry) -> Made:
+        where = entry.where
+        if isinstance(entry.said, str) and len(entry.said) > self._longest:
+            words = Words(gettext_noop("It has more than %(most)s characters."), most=self._longest)
+            return Made(entry, None, (where, words))
+        if isinstance(entry.said, Problem):
+            return Made(entry, None, (where, entry.said.message))
         try:
-            line = read_line(text, self._format, self._spec, self._reader)
+            line = self._line(entry.said)
         except InputError as error:
-            words = gettext_noop("%(line)s, field “%(field)s”")
-            field = within(where, words, line=where, field=error.where)
-            return number, (field if error.where else where, said_by(error))
+            if isinstance(error, NoLabelError):
+                self._count(error.said)
+            return Made(entry, None, (self._field(where, error.where), said_by(error)))
         # As the database gives it back, so that the same line is known again.
         answer = json.loads(json.dumps(storable.document(line.answer)))
-        return number, Line(storable.text(line.external_id, 300), answer)
+        return Made(entry, Line(storable.text(line.external_id, 300), answer))
 
-    def store(self, made: Sequence[tuple[int, Line | LineProblem]], counts: Counts) -> None:
+    def _line(self, said: str | Record) -> Line:
+        if isinstance(said, str):
+            return read_line(said, self._format, self._spec, self._reader)
+        assert not isinstance(said, Problem)  # noqa: S101 - it has been told
+        sent = sent_from(entry_of(said, self._columns), self._reader)
+        return Line(sent.external_id, sent.answer)
+
+    def _field(self, where: str, field: str) -> str:
+        """Where in a line or a row something is wrong."""
+        if column := self._columns.get(field, ""):
+            return at_column(where, column)
+        words = gettext_noop("%(line)s, field “%(field)s”")
+        return within(where, words, line=where, field=field) if field else where
+
+    def _count(self, said: str) -> None:
+        """What is no label is told with its count to those who may be told, and to nobody with a line."""
+        word = storable.text(said, limits.NAME)
+        if word and (word in self._words or len(self._words) < MOST_WORDS):
+            self._words[word] += 1
+
+    def store(self, made: Sequence[Made], counts: Counts) -> None:
         """Inside the chunk's transaction. Nobody starts a run meanwhile: `start_run` takes the same lock."""
         Project.objects.select_for_update().get(pk=self._project.pk)
-        problems = [(number, entry) for number, entry in made if not isinstance(entry, Line)]
-        lines = [(number, entry) for number, entry in made if isinstance(entry, Line)]
-        items = self._items([line for _number, line in lines])
+        problems = [(one.entry.number, one.problem) for one in made if one.problem]
+        lines = [(one.entry, one.line) for one in made if one.line]
+        items = self._items([line for _entry, line in lines])
         ids = sorted(items.values())
         known: dict[int, Any] = dict(
             SentAnswer.objects.filter(of_items("item", ids), revision=self._revision).values_list(
@@ -199,12 +246,12 @@ class _Reading:
         )
         closed = self._closed(ids, known)
         new: dict[int, dict[str, Any]] = {}
-        for number, line in lines:
+        for entry, line in lines:
             item = items.get(line.external_id)
             tells = self._compares or item in new
             problem = self._refusal(line, item, known, closed, tells=tells)
             if problem or item is None:
-                problems.append((number, (place_of_line(number), problem)))
+                problems.append((entry.number, (entry.where, problem)))
                 continue
             if item in known:
                 counts.already_there += 1
@@ -216,14 +263,16 @@ class _Reading:
         counts.problems += len(problems)
         counts.compared = counts.compared and self._compares
         self._context.problems([told for _number, told in sorted(problems)])  # as the file has them
-        Job.objects.filter(pk=self._context.job.pk).update(result=asdict(counts))
+        # Not in the result, which whoever labels may read: words are quoted while no run is open alone.
+        params = {**self._context.params, "words": dict(self._words)}
+        Job.objects.filter(pk=self._context.job.pk).update(result=asdict(counts), params=params)
 
     def _rows(self, new: dict[int, dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
         return ((self._revision.pk, item, answer) for item, answer in new.items())
 
     def _items(self, lines: Sequence[Line]) -> dict[str, int]:
         """Keys of the items that are named, by the names that the lines have for them."""
-        items = Item.objects.filter(project=self._project)
+        items = Item.objects.filter(project=self._project, erased_at__isnull=True)
         names = list({line.external_id for line in lines})
         found = dict(items.filter(external_id__in=names).values_list("external_id", "pk"))
         ours = {line.key: line.external_id for line in lines if line.external_id not in found and line.key}

@@ -6,15 +6,15 @@ from typing import Any
 from django.db.models import QuerySet
 
 from annotation.errors import InputError
-from annotation.models import Connection, Webhook
+from annotation.models import AuthenticatorApp, Connection, Webhook
 from annotation.outside.secrets import encrypt_anew
 from routing.models import Source
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """`lost` are "project/source", "project/connection" or "project/webhook" whose key or secret no longer
-    opens; it is left as it was.
+    """`lost` are "project/source", "project/connection", "project/webhook" or "app of NAME" whose key or
+    secret no longer opens; it is left as it was.
     """
 
     rotated: int
@@ -31,21 +31,29 @@ def rotate_stored_keys() -> Rotation:
         (Connection, "secret"),
         (Source, "api_key"),
     ):
-        rotated += _rotate(model._default_manager.exclude(**{field: ""}), field, lost)
+        rows = model._default_manager.exclude(**{field: ""}).select_related("project")
+        rotated += _rotate(rows, field, lost)
+    rotated += _rotate(AuthenticatorApp.objects.select_related("user"), "secret", lost)
     return Rotation(rotated, tuple(dict.fromkeys(lost)))
 
 
 def _rotate(rows: QuerySet[Any], field: str, lost: list[str]) -> int:
     """How many keys in `field` were encrypted anew; the names of the others are added to `lost`."""
     rotated = 0
-    for row in rows.select_related("project").order_by("pk").iterator():
+    for row in rows.order_by("pk").iterator():
         stored = getattr(row, field)
         try:
             encrypted = encrypt_anew(stored)
         except InputError:
-            name = f"webhook {row.pk}" if isinstance(row, Webhook) else row.name
-            lost.append(f"{row.project.slug}/{name}")
+            lost.append(_name_of(row))
             continue
         # Not over a key that somebody entered in the meantime, which is under the first key already.
         rotated += rows.filter(**{"pk": row.pk, field: stored}).update(**{field: encrypted})
     return rotated
+
+
+def _name_of(row: Any) -> str:
+    if isinstance(row, AuthenticatorApp):
+        return f"app of {row.user.username}"
+    name = f"webhook {row.pk}" if isinstance(row, Webhook) else row.name
+    return f"{row.project.slug}/{name}"

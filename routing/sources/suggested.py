@@ -21,7 +21,9 @@ from routing.models import Source
 from routing.sources.backends.cells import decimal_cell
 from routing.sources.backends.recorded import NAME
 from routing.sources.manage import save_source
-from routing.sources.usability import EXAMPLES, SHOWN
+from routing.sources.mends import can_be_mended
+from routing.sources.suggestion_doubts import is_share, no_labels, no_shares
+from routing.visibility import measured_for_a_plan
 
 SAMPLE = 200
 """Items that are looked at."""
@@ -44,6 +46,8 @@ DOTTED = {"label": "label_column", "score": "confidence_column"}
 """Behind the last dot of a column that Label Studio's importer made: before it is the model's version."""
 TRUTH = frozenset({"true", "truth", "gold", "human", "expert", "reference", "target"})
 """Words of a column that rather holds what people said: never suggested as a model."""
+_SURE = frozenset({"conf", "confidence", "uncertainty"})
+"""Words of a column that is about a model even where nothing else is."""
 _WORDS = re.compile(r"\d+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 
 
@@ -51,6 +55,8 @@ _WORDS = re.compile(r"\d+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 class SuggestedSource:
     """A model that the data seems to hold. `params` are for the backend `recorded`; `cost` is the mean that
     is recorded, None where there is none; `answers` of `looked_at` items are labels of the project.
+
+    `sound` is whether enough of the answers are labels; `doubts` says what is wrong, in sentences.
     """
 
     name: str
@@ -58,93 +64,138 @@ class SuggestedSource:
     cost: Decimal | None
     answers: int
     looked_at: int
+    sound: bool = True
+    doubts: tuple[str, ...] = ()
 
     @property
     def label_column(self) -> str:
         return self.params["label_column"]
 
     @property
+    def sure_column(self) -> str:
+        """The column that says how sure the model was; "" where there is none."""
+        return self.params.get("confidence_column") or self.params.get("uncertainty_column", "")
+
+    @property
     def has_score(self) -> bool:
         """Whether it says how sure the model was; the first model needs that."""
-        return "confidence_column" in self.params or "uncertainty_column" in self.params
+        return bool(self.sure_column)
 
 
 @dataclass(frozen=True)
-class NotOffered:
-    """A column of answers, it seems, of which `unknown` of `looked_at` values are no labels."""
+class FoundModels:
+    """What is in the columns of a project that none of its sources reads yet.
 
-    column: str
-    unknown: int
-    looked_at: int
-    examples: tuple[str, ...]
+    Attributes
+    ----------
+    sound
+        Models whose answers are labels, the cheapest first; one that says how sure it is comes before those
+        that do not.
+    doubtful
+        Columns that read like the answers of a model, of which too many are no labels: what they mean has to
+        be said before they are of use.
+    without_answers
+        Columns that say how sure a model is, as it seems, beside none that holds its answers.
+    """
+
+    sound: list[SuggestedSource]
+    doubtful: list[SuggestedSource]
+    without_answers: list[str]
 
     @property
-    def words(self) -> str:
-        shown = f" ({', '.join(f'“{one}”' for one in self.examples)})" if self.examples else ""
-        return _(
-            "“%(column)s” is not offered: %(unknown)s of %(count)s values looked at are no labels of this "
-            "project%(examples)s. Correct the file and import it again; or press “Add a model”, choose "
-            "“Answers that came with the data” and name the column: then these values cannot be used."
-        ) % {
-            "column": self.column,
-            "unknown": self.unknown,
-            "count": self.looked_at,
-            "examples": shown,
-        }
+    def suggestions(self) -> list[SuggestedSource]:
+        return [*self.sound, *self.doubtful]
 
 
-def suggested_sources(project: Project) -> list[SuggestedSource]:
-    """Those whose columns no source of the project reads yet, the cheapest first; one that says how sure it
-    is comes before those that do not.
-    """
-    groups, rows = _unread(project)
-    found = [
-        suggestion
-        for name, params in groups.items()
-        if (suggestion := _suggestion(project, name, params, rows)) is not None
-    ]
-    return sorted(
-        found, key=lambda one: (not one.has_score, one.cost is None, one.cost or 0, one.name.casefold())
+def found_models(project: Project) -> FoundModels:
+    """Looks once at the first items, whatever is asked of them."""
+    names = _unread(project, project.columns)
+    if not _named(names):
+        return FoundModels([], [], [])
+    rows = list(project.items.order_by("position").values_list("data", flat=True)[:SAMPLE])
+    groups = _named(names, rows)
+    show = not (project.runs.filter(state__in=OPEN).exists() or measured_for_a_plan(project).exists())
+    found = _suggestions(project, groups, rows, show=show)
+    return FoundModels(
+        sound=[one for one in found if one.sound],
+        doubtful=[one for one in found if not one.sound],
+        without_answers=_without_answers(project, groups, rows),
     )
 
 
-def not_offered(project: Project) -> list[NotOffered]:
-    """Columns that read like the answers of a model, of whose values too many are no labels."""
-    groups, rows = _unread(project)
-    read, found = reader_of(project), []
-    examples = not project.runs.filter(state__in=OPEN).exists()
-    for params in groups.values():
-        given = _given(params, rows)
-        unknown = [cell for cell in given if read(cell)[0] is None]
-        # Without a label, and without a confidence beside it, a column is about something else.
-        related = len(params) > 1 or len(unknown) < len(given)
-        if given and related and not _readable(len(given) - len(unknown), len(given)):
-            shown = [cell[:SHOWN] for cell in dict.fromkeys(unknown)][:EXAMPLES] if examples else []
-            found.append(NotOffered(params["label_column"], len(unknown), len(given), tuple(shown)))
+def models_in(
+    project: Project, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> list[SuggestedSource]:
+    """The same of a file, before it is imported: what `found_models` will find, as far as its first rows
+    tell. Nothing is repeated of what is wrong with them.
+    """
+    groups = _named(_unread(project, columns), rows)
+    return _suggestions(project, groups, rows, show=False)
+
+
+def _without_answers(
+    project: Project, groups: Mapping[str, Mapping[str, str]], rows: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    beside = set(models_named(project.columns))  # of a source, too, that does without how sure it is
+    found = []
+    for name, params in groups.items():
+        column = params.get("confidence_column") or params.get("uncertainty_column")
+        if (
+            "label_column" in params
+            or column is None
+            or name in beside
+            or not _SURE.intersection(_said(column))
+        ):
+            continue
+        cells = [str(cell) for row in rows if (cell := row.get(column)) not in (None, "")]
+        if cells and all(map(is_share, cells)):
+            found.append(column)
     return found
 
 
-def _unread(project: Project) -> tuple[dict[str, dict[str, str]], list[Mapping[str, Any]]]:
-    """Groups of columns that no source of the project reads yet, and the items that are looked at."""
+def _suggestions(
+    project: Project,
+    groups: Mapping[str, dict[str, str]],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    show: bool,
+) -> list[SuggestedSource]:
+    found = [
+        suggestion
+        for name, params in groups.items()
+        if _is_model(name, params)
+        and (suggestion := _suggestion(project, name, params, rows, show=show)) is not None
+    ]
+    # Of equal ones in the order of their columns.
+    return sorted(found, key=lambda one: (not one.has_score, one.cost is None, one.cost or 0))
+
+
+def _unread(project: Project, columns: Iterable[str]) -> list[str]:
+    """Those that no source of the project reads yet."""
     used = {
         column
         for params in Source.objects.filter(project=project).values_list("params", flat=True)
         for column in params.values()
         if isinstance(column, str)
     }
-    groups = _groups(name for name in project.columns if name not in used)
-    if not groups:
-        return {}, []
-    return groups, list(project.items.order_by("position").values_list("data", flat=True)[:SAMPLE])
+    return [name for name in columns if name not in used]
 
 
-def add_suggested(*, project: Project, user: User, prices: Mapping[str, Decimal | None]) -> list[Source]:
-    """Make sources of the suggestions whose label column is a key of `prices`, in their order.
+def add_suggested(
+    *,
+    project: Project,
+    user: User,
+    prices: Mapping[str, Decimal | None],
+    names: Mapping[str, str] | None = None,
+    found: FoundModels | None = None,
+) -> list[Source]:
+    """Make sources of the suggestions, doubtful ones too, whose label column is a key of `prices`, in their
+    order, called as `names` says, else as is suggested. `found` is what was found just now, if it was.
 
     Raises InputError where one is not suggested (any more), or where its price is None; `where` is then its
     label column. What `save_source` raises comes through; those before it are added.
     """
-    suggested = {one.label_column: one for one in suggested_sources(project)}
+    suggested = {one.label_column: one for one in (found or found_models(project)).suggestions}
     if not prices:
         raise InputError(_("Choose at least one of the models."))
     for column, price in prices.items():
@@ -163,7 +214,7 @@ def add_suggested(*, project: Project, user: User, prices: Mapping[str, Decimal 
         save_source(
             project=project,
             user=user,
-            name=one.name,
+            name=(names or {}).get(column, one.name),
             backend=NAME,
             params=dict(one.params),
             cost_per_label=price,
@@ -173,12 +224,20 @@ def add_suggested(*, project: Project, user: User, prices: Mapping[str, Decimal 
     ]
 
 
-def _groups(columns: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Name of a model -> the params that its columns give. Only those with a column of labels."""
+def models_named(columns: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By the name of a model its columns, as params of `recorded`: each has one of answers."""
+    return {name: params for name, params in _named(columns).items() if "label_column" in params}
+
+
+def _named(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]] | None = None
+) -> dict[str, dict[str, str]]:
+    """Name of a model -> the params that its columns give. `rows` are the data by which names that may mean
+    something else are judged.
+    """
     groups: dict[str, dict[str, str]] = {}
-    names = list(columns)
-    taken = _named_by_answer(names, groups)
-    for column in names:
+    taken = _named_by_answer(sure_of(columns, rows), columns, groups)
+    for column in columns:
         if column in taken:
             continue
         model, dot, said = column.rpartition(".")
@@ -190,19 +249,23 @@ def _groups(columns: Iterable[str]) -> dict[str, dict[str, str]]:
         if role and not TRUTH.intersection(word.lower() for word in words):
             name = " ".join(words[index] for index in rest)
             groups.setdefault(name, {}).setdefault(role, column)
-    return {name: params for name, params in groups.items() if _is_model(name, params)}
+    return groups
 
 
-def _named_by_answer(columns: Sequence[str], groups: dict[str, dict[str, str]]) -> set[str]:
+def _named_by_answer(
+    pairs: Mapping[str, str], columns: Sequence[str], groups: dict[str, dict[str, str]]
+) -> set[str]:
     """Put those models into `groups` whose columns are named by that of their answers: guess, guess_conf,
-    guess_tokens. Returns these columns.
+    guess_tokens. `pairs` are columns of answers with what says how sure they are. Returns these columns.
     """
     taken: set[str] = set()
     words = {column: [word.lower() for word in _WORDS.findall(column)] for column in columns}
-    for answer in sure_of(columns):
+    for answer, beside in pairs.items():
         begin = words[answer]
         if TRUTH.intersection(begin):
             continue
+        if words[beside][: len(begin)] != begin:
+            begin = begin[:-1]  # fast_model, fast_conf
         spelled = _WORDS.findall(answer)
         role, rest = _role(begin)
         kept = rest if role == "label_column" else range(len(begin))
@@ -236,17 +299,27 @@ def _role(words: Sequence[str]) -> tuple[str, list[int]]:
 
 
 def _suggestion(
-    project: Project, name: str, params: dict[str, str], rows: Sequence[Mapping[str, Any]]
+    project: Project, name: str, params: dict[str, str], rows: Sequence[Mapping[str, Any]], *, show: bool
 ) -> SuggestedSource | None:
+    """`show`: whether what is wrong may be repeated."""
     read = reader_of(project)
     given = _given(params, rows)
-    answers = sum(read(cell)[0] is not None for cell in given)
-    if not given or not _readable(answers, len(given)):
+    unknown = [cell for cell in given if read(cell)[0] is None]
+    sound = len(given) - len(unknown) >= READABLE * len(given)
+    # Without a label, and without a confidence beside it, a column is about something else.
+    if not given or (not sound and len(params) == 1 and len(unknown) == len(given)):
         return None
-    kept = dict(params)
+    kept, doubts = dict(params), list[str]()
+    if not sound:
+        mendable = can_be_mended(read, prompted=False)
+        doubts.append(no_labels(unknown, len(given), show=show, mendable=mendable))
     for role in ("confidence_column", "uncertainty_column"):
-        if role in kept and not _are_shares(row.get(kept[role], "") for row in rows):
+        if role not in kept:
+            continue
+        column, cells = kept[role], [row.get(kept[role], "") for row in rows]
+        if not _are_shares(cells):
             del kept[role]
+        doubts.append(no_shares(column, cells, used=role in kept, show=show))
     if "confidence_column" in kept:
         kept.pop("uncertainty_column", None)  # the backend takes one of the two
     costs = _numbers(row.get(kept["cost_column"], "") for row in rows) if "cost_column" in kept else []
@@ -257,8 +330,10 @@ def _suggestion(
         name=name if params["label_column"] == f"{name}.label" else _title(name),
         params=kept,
         cost=None if mean is None else round(mean, 6),
-        answers=answers,
+        answers=len(given) - len(unknown),
         looked_at=len(rows),
+        sound=sound,
+        doubts=tuple(filter(None, doubts)),
     )
 
 
@@ -266,8 +341,8 @@ def _given(params: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> list
     return [str(cell) for row in rows if (cell := row.get(params["label_column"])) not in (None, "")]
 
 
-def _readable(answers: int, given: int) -> bool:
-    return answers >= READABLE * given
+def _said(column: str) -> set[str]:
+    return {word.lower() for word in _WORDS.findall(column)}
 
 
 def _title(name: str) -> str:
@@ -277,8 +352,12 @@ def _title(name: str) -> str:
 
 
 def _are_shares(cells: Iterable[Any]) -> bool:
-    values = _numbers(cells)
-    return bool(values) and all(0 <= value <= 1 for value in values)
+    """Whether a column says how sure somebody is: all its numbers are shares, or nearly all of its cells.
+    What is no share falls out item by item.
+    """
+    values = _numbers(cells := [cell for cell in cells if cell not in (None, "")])
+    shares = sum(value <= 1 for value in values)
+    return bool(values) and (shares == len(values) or shares >= READABLE * len(cells))
 
 
 def _numbers(cells: Iterable[Any]) -> list[Decimal]:

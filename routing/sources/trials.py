@@ -81,7 +81,8 @@ RUN_HAS_BEGUN = failures.register(
 
 def try_source(context: JobContext) -> dict[str, Any]:
     """The handler of the job: asks, and stores what came."""
-    source = Source.objects.select_related("project").filter(pk=context.params["source"]).first()
+    sources = Source.objects.select_related("project").filter(project=context.job.project_id)
+    source = sources.filter(pk=context.params["source"]).first()
     if source is None:
         raise SOURCE_GONE.error()
     # With their images: a backend may read items in threads of its own, which do not use the database.
@@ -236,7 +237,7 @@ def _chosen(project: Project) -> list[int]:
     them, so nobody who labels in it has seen what a model says of them.
     """
     closed = PoolItem.objects.filter(item=OuterRef("pk"), run__state__in=OPEN)
-    items = Item.objects.filter(~Exists(closed), project=project)
+    items = Item.objects.filter(~Exists(closed), project=project, erased_at__isnull=True)
     labels = Label.objects.filter(item=OuterRef("pk"))
     if hidden := hidden_batches(project):
         items = items.filter(~Exists(labels.filter(work_item__batch__in=hidden)))

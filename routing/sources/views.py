@@ -1,30 +1,25 @@
-"""The pages of the models of a project, its price list, and of sending in what a model answered elsewhere."""
+"""The pages of the models of a project, and its price list."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
-from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.common.access import ProjectRequest, needs, refusals_as_messages, takes_files
-from annotation.common.files import MODEL_OUTPUT
-from annotation.common.forms import add_error, kept_file
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Project
 from annotation.projects.manage import update_project
 from routing.core_language import translated
 from routing.models import ModelPrice, Source
 from routing.sources.backends import backend_classes, backends_that
-from routing.sources.backends.uploaded.lines import OPENAI_BATCH, PREDICTIONS
 from routing.sources.forms import (
     PeopleForm,
     SourceForm,
-    SuggestedForm,
     charge_in_words,
     costs_with_prices,
     price_text_field,
@@ -32,8 +27,10 @@ from routing.sources.forms import (
 from routing.sources.manage import delete_source, move_source, save_source
 from routing.sources.prices import MOST_CHARACTERS, delete_price, save_price
 from routing.sources.prompt_versions import takes_prompt
-from routing.sources.sent_answers import KIND, send_answers, sent_so_far, store_answers_file, takes_answers
-from routing.sources.suggested import add_suggested, not_offered, suggested_sources
+from routing.sources.sent_answers import takes_answers
+from routing.sources.suggested import FoundModels, add_suggested, found_models
+from routing.sources.suggested_form import SuggestedForm
+from routing.sources.suggestion_doubts import no_answers
 from routing.sources.trials import cost_of_tries
 from routing.sources.usability import Usability, usability_of, usability_of_sources
 from routing.sources.warnings import usability_in_words, warnings_of
@@ -52,17 +49,25 @@ def sources(request: ProjectRequest) -> HttpResponseBase:
         else:
             messages.success(request, _("Saved."))
             return redirect("sources", project.slug)
-    return _list(request, people, SuggestedForm(suggestions=suggested_sources(project)))
+    found = found_models(project)
+    return _list(request, people, found, _suggested_form(project, found))
 
 
 @needs("sources.edit", "POST")
 def source_suggested(request: ProjectRequest) -> HttpResponseBase:
     """Add the models whose answers came with the data."""
     project = request.access.project
-    form = SuggestedForm(request.POST, suggestions=suggested_sources(project))
+    found = found_models(project)
+    form = _suggested_form(project, found, request.POST)
     if form.is_valid():
         try:
-            added = add_suggested(project=project, user=request.user, prices=form.prices())
+            added = add_suggested(
+                project=project,
+                user=request.user,
+                prices=form.prices(),
+                names=form.names(),
+                found=found,
+            )
         except HypacError as error:
             form.add_refusal(error)
         else:
@@ -71,12 +76,23 @@ def source_suggested(request: ProjectRequest) -> HttpResponseBase:
             for source in added:
                 for warning in warnings_of(source):
                     messages.warning(request, warning)
+            doubtful = {one.label_column for one in form.suggestions if not one.sound}
+            for source in added:
+                if source.params["label_column"] in doubtful:  # there it is said what its answers mean
+                    return redirect("source_health", project.slug, source.pk)
             return redirect("sources", project.slug)
     people = PeopleForm(initial={"human_cost": f"{project.human_cost.normalize():f}"})
-    return _list(request, people, form)
+    return _list(request, people, found, form)
 
 
-def _list(request: ProjectRequest, people: PeopleForm, suggested: SuggestedForm) -> HttpResponseBase:
+def _suggested_form(project: Project, found: FoundModels, data: Any = None) -> SuggestedForm:
+    taken = project.sources.values_list("name", flat=True)
+    return SuggestedForm(data, suggestions=found.suggestions, taken=set(taken))
+
+
+def _list(
+    request: ProjectRequest, people: PeopleForm, found: FoundModels, suggested: SuggestedForm
+) -> HttpResponseBase:
     project = request.access.project
     rows = list(Source.objects.filter(project=project).order_by("position"))
     return render(
@@ -93,7 +109,7 @@ def _list(request: ProjectRequest, people: PeopleForm, suggested: SuggestedForm)
             "charges": {source.pk: charge_in_words(source) for source in rows},
             "people": people,
             "suggested": suggested,
-            "not_offered": not_offered(project),
+            "without_answers": list(map(no_answers, found.without_answers)),
             "cost_of_tries": cost_of_tries(project),
             "step": "sources",
         },
@@ -147,13 +163,16 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
         except HypacError as error:
             form.add_refusal(error)
         else:
+            if source is None and takes_answers(saved):
+                # Nothing is wrong yet: the page that follows is the next step.
+                words = _("%(name)s is saved. Next, send its answers.")
+                messages.success(request, words % {"name": saved.name})
+                return redirect("source_predictions", project.slug, saved.pk)
             messages.success(request, _("%(name)s is saved.") % {"name": saved.name})
             for warning in warnings_of(saved):
                 messages.warning(request, warning)
             if source is None and saved.backend in takes_prompt():
                 return redirect("source_prompt", project.slug, saved.pk)
-            if source is None and takes_answers(saved):
-                return redirect("source_predictions", project.slug, saved.pk)
             return redirect("sources", project.slug)
     return render(
         request,
@@ -272,72 +291,3 @@ def _page(request: ProjectRequest, price: ModelPrice | None) -> HttpResponseBase
 
 def _price(request: ProjectRequest, price_id: int) -> ModelPrice:
     return get_object_or_404(ModelPrice, project=request.access.project, pk=price_id)
-
-
-RECENT = 5
-
-
-class PredictionsForm(forms.Form):
-    file = forms.FileField(
-        label=gettext_lazy("File"), widget=forms.FileInput(attrs={"accept": ".jsonl,.ndjson,.json,.txt"})
-    )
-    format = forms.ChoiceField(
-        label=gettext_lazy("What its lines are"),
-        required=False,
-        choices=(
-            ("", gettext_lazy("As the lines themselves tell")),
-            (PREDICTIONS, gettext_lazy("Predictions, one JSON object a line")),
-            (OPENAI_BATCH, gettext_lazy("Output of an OpenAI batch")),
-        ),
-    )
-
-    def __init__(self, *args: Any, kept: bool = False, **kwargs: Any) -> None:
-        """`kept`: a file that was sent before is used where no other one is chosen."""
-        super().__init__(*args, **kwargs)
-        self.fields["file"].required = not kept
-
-    def clean_file(self) -> Any:
-        file = self.cleaned_data["file"]
-        if file and file.size > settings.HYPAC_MAX_UPLOAD_BYTES:
-            raise forms.ValidationError(
-                gettext_lazy("The file is larger than this server accepts. Split it.")
-            )
-        return file
-
-
-@takes_files
-@needs("sources.edit", "GET", "POST")
-def source_predictions(request: ProjectRequest, source_id: int) -> HttpResponseBase:
-    """How many answers are there; a POST takes in a file of them."""
-    project = request.access.project
-    source = get_object_or_404(Source.objects.select_related("project"), project=project, pk=source_id)
-    if not takes_answers(source):
-        raise Http404
-    kept = kept_file(request, project.files.filter(media_type=MODEL_OUTPUT))
-    form = PredictionsForm(request.POST or None, request.FILES or None, kept=kept is not None)
-    if request.method == "POST" and form.is_valid():
-        file = form.cleaned_data["file"]
-        try:
-            stored = kept = kept or store_answers_file(project=project, content=file, name=file.name)
-            job = send_answers(
-                source=source,
-                user=request.user,
-                stored_file=stored,
-                format_name=form.cleaned_data["format"],
-            )
-        except HypacError as error:
-            add_error(form, error)
-        else:
-            return redirect("job", project.slug, job.pk)
-    return render(
-        request,
-        "routing/sources/predictions.html",
-        {
-            "source": source,
-            "form": form,
-            "kept": kept,
-            "sent": sent_so_far(source),
-            "jobs": project.jobs.filter(kind=KIND, unique_key=f"{KIND}:{source.pk}").order_by("-id")[:RECENT],
-            "step": "sources",
-        },
-    )

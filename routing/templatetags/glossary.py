@@ -91,6 +91,14 @@ WORDS = {
             "and what it rests on."
         ),
     ),
+    "delivery": (
+        _("delivery"),
+        _("The labelled data as files that never change, with what is promised of them as a whole."),
+    ),
+    "provenance": (
+        _("provenance"),
+        _("Who or what gave each label, how unsure it was, and by which run."),
+    ),
     "savings": (
         _("net and routing saving"),
         _(
@@ -100,7 +108,10 @@ WORDS = {
     ),
     "ledger": (
         _("ledger of alpha"),
-        _("Each draw on the same items adds its alpha: the chance that any of their certificates is false."),
+        _(
+            "Each draw on the same items adds its alpha: the chance that any of their certificates is false "
+            "is at most the sum."
+        ),
     ),
 }
 """Name -> the word, and its sentence."""

@@ -12,6 +12,7 @@
   const stage = () => document.getElementById("stage");
   const field = () => document.getElementById("answer");
   const form = () => document.getElementById("label-form");
+  const offer = () => document.getElementById("offer"); // has something where a model's answer is shown
 
   // `on` hears of shown() and of brokenImage().
   labelling.desk = ({ word, clock, drafts, on }) => {
@@ -20,7 +21,7 @@
     let aside = null; // what waits while a stored answer is corrected: {node, current, spent}
     let busy = false;
     let asShown = ""; // what stood in the field when the item appeared
-    let tallest = 0; // of the items that were shown at this width of the window
+    let tallest = [0, 0]; // of the items that were shown at this width of the window, and of suggestions
     const given = new Set(); // work items that were answered on this page
 
     const state = () => (task() ? task().dataset.state : "stopped");
@@ -47,6 +48,7 @@
           nodes: [...stage().childNodes],
           name: document.getElementById("item-name").textContent,
           flagged: !document.getElementById("item-flagged").hidden,
+          suggestion: offer().innerHTML.trim(),
         };
         ahead = ahead.filter((card) => card.work_item !== current.work_item);
         if (state() === "item") given.delete(current.work_item);
@@ -59,6 +61,7 @@
       current = card;
       stage().replaceChildren(...card.nodes);
       stage().scrollTop = 0;
+      offer().innerHTML = card.suggestion || ""; // the server escaped it
       for (const input of task().querySelectorAll("input[name=work_item]")) input.value = card.work_item;
       for (const input of task().querySelectorAll("input[name=token]")) input.value = card.token;
       form().querySelector("input[name=idempotency_key]").value = labelling.randomKey();
@@ -118,15 +121,18 @@
       if (task().getBoundingClientRect().top < 0) document.querySelector(".annotate-bar").scrollIntoView({ block: "start" });
     }
 
-    // What is below the item stays where it is from one item to the next: the stage becomes no lower.
+    // What is below the item stays where it is from one item to the next: the stage becomes no lower, nor does
+    // the place of what models suggest, which not every item has.
     function keepHeight() {
       if (!stage()) return;
-      tallest = Math.max(tallest, stage().offsetHeight);
-      stage().style.minHeight = `${tallest}px`;
+      [stage(), offer()].forEach((box, place) => {
+        tallest[place] = Math.max(tallest[place], box.getBoundingClientRect().height); // offsetHeight rounds
+        box.style.minHeight = `${tallest[place]}px`;
+      });
     }
     window.addEventListener("resize", () => {
-      tallest = 0;
-      if (stage()) stage().style.minHeight = "";
+      tallest = [0, 0];
+      for (const box of [stage(), offer()]) if (box) box.style.minHeight = "";
       keepHeight();
     });
 
@@ -205,6 +211,7 @@
       line.className = "item-waiting";
       line.textContent = word.wordWaiting;
       stage().replaceChildren(line);
+      offer().innerHTML = "";
       document.getElementById("task-note").hidden = true;
       document.getElementById("item-name").textContent = "";
       document.getElementById("item-flagged").hidden = true;
@@ -269,7 +276,7 @@
     }
 
     return {
-      take, receive, next, back, swap, flag, holding, lose, draftNow, draftSoon, inSight, isReady, state, wordsForWaiting,
+      take, receive, next, back, swap, flag, answerWith, holding, lose, draftNow, draftSoon, inSight, isReady, state, wordsForWaiting,
       current: () => current,
       // Leases in the order in which their items are shown.
       first: () => (aside ? aside.current : state() === "item" ? current : null),
@@ -277,7 +284,11 @@
       forget: () => { ahead = []; aside = null; },
       gave: (id) => given.add(id),
       isBusy: () => busy,
-      inWords: () => (state() === "item" ? stage().textContent.trim().slice(0, SAID) : ""),
+      inWords() {
+        if (state() !== "item") return "";
+        const suggested = offer().querySelector("p");
+        return [stage().textContent.trim().slice(0, SAID), suggested && suggested.textContent].filter(Boolean).join(" ");
+      },
       // What was typed and given before the item could be seen was meant for no item, or for the one before: it
       // must not wait in the field for what is typed next. False where nothing was typed.
       takeOutEarly() {

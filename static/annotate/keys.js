@@ -11,13 +11,15 @@
   // no word is made of do something.
   labelling.keys = ({ singleKeys, does }) => {
     const sheet = document.getElementById("keys");
+    const suggestion = () => document.querySelector("#offer [data-take]");
 
     document.addEventListener("keydown", (event) => {
       if (event.isComposing || event.defaultPrevented) return;
       const give = document.querySelector("#label-form button[data-give]");
       const openBox = ["skip", "flag"].map(box).find((details) => details && details.open);
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat) {
-        if (give && !sheet.open && !openBox) press(event, give);
+        const wanted = event.shiftKey ? suggestion() : give;
+        if (wanted && !sheet.open && !openBox) press(event, wanted);
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -44,6 +46,7 @@
       if (choice) return press(event, choice);
       const commands = {
         "?": () => openSheet(),
+        a: () => suggestion() && press(event, suggestion()),
         u: does.undo,
         Backspace: does.undo,
         s: () => toggle(event, box("skip")),
@@ -116,8 +119,6 @@
       if (!sheet.open) sheet.showModal();
     }
 
-    const opener = document.getElementById("open-keys");
-    opener.hidden = false;
-    opener.addEventListener("click", openSheet);
+    document.getElementById("open-keys").addEventListener("click", openSheet);
   };
 })();

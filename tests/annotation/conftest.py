@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation.jobs import jobs
+from annotation.jobs import jobs, kinds
 from annotation.labelling import queue
 from annotation.labelling.queue import LeasedItem
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
@@ -81,7 +81,7 @@ def nudged(monkeypatch) -> list[int]:
 @pytest.fixture
 def make_job(monkeypatch, nudged) -> Callable[..., Job]:
     """A queued job of a kind of its own, done by `handler`."""
-    monkeypatch.setattr(jobs, "_kinds", {})
+    monkeypatch.setattr(kinds, "KINDS", {})
 
     def make(handler: Any = lambda context: None, **options: Any) -> Job:
         fields = {name: options.pop(name) for name in ("unique_key", "project") if name in options}

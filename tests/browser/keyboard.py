@@ -8,6 +8,8 @@ FOCUSED = """
 () => {
   const element = document.activeElement;
   if (!element || element === document.body) return null;
+  // Pages above this one have the names of what is done here.
+  if (element.closest(".crumbs")) return "";
   const labels = element.labels ? [...element.labels].map((label) => label.innerText).join(" ") : "";
   const by = (element.getAttribute("aria-labelledby") || "").split(" ").filter(Boolean)
     .map((id) => document.getElementById(id)?.innerText || "").join(" ");

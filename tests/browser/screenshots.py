@@ -2,9 +2,11 @@
 
 Nothing is asserted. The pages are those of the table in tests/pages/test_access.py, and those of projects in
 several states. HYPAC_SCREENSHOT_LANGUAGE says what the browser asks for ("fr"); English without it.
+HYPAC_SCREENSHOT_ONLY takes those alone in whose title it occurs, a regular expression ("plan|review").
 """
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -38,7 +40,8 @@ def main() -> None:
 
     call_command("migrate", verbosity=0)
     print("Filling projects ...", flush=True)
-    shots = list(projects())
+    only = re.compile(os.environ.get("HYPAC_SCREENSHOT_ONLY", ""))
+    shots = [shot for shot in projects() if only.search(shot[0])]
     print(f"Taking {len(shots)} pages ...", flush=True)
     with server() as address:
         take(address, shots)
@@ -84,8 +87,8 @@ def projects() -> Iterator[Shot]:
 
     newcomer = make_user("newcomer")
     for name, methods in test_access.SIGNED_IN.items():
-        if "GET" in methods and not name.startswith("api_"):
-            yield f"signed in: {name}", test_access.address(name, arguments), newcomer
+        if "GET" in methods and not name.startswith(("api_", "passkey_remove")):
+            yield f"signed in: {name}", test_access.address(name, {**arguments, "token": "x"}), newcomer
     yield "not found", "/nowhere/", newcomer
     yield "project list", reverse("project_list"), everything.manager
 

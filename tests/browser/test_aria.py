@@ -31,7 +31,12 @@ def test_the_page_where_one_label_is_chosen(context: BrowserContext, page: Page)
         - link "Skip to the content"
         - banner:
           - link "HyPAC"
-          - link "Animals"
+          - navigation "Breadcrumb":
+            - list:
+              - listitem:
+                - link "Animals"
+              - listitem:
+                - link "Label"
           - link "Go to"
           - button "Log out"
           - navigation "Project":
@@ -43,6 +48,8 @@ def test_the_page_where_one_label_is_chosen(context: BrowserContext, page: Page)
         - main:
           - heading "Which label?" [level=1]
           - status
+          - button "Smaller text"
+          - button "Larger text"
           - button "My labels"
           - button "Guidelines g"
           - button "Shortcuts ?"

@@ -145,6 +145,28 @@ def test_what_is_chosen_is_shown_at_once(page: Page, project: Project) -> None:
     assert not project.items.exists()
 
 
+def test_answers_that_came_with_the_file_become_sources(page: Page, project: Project) -> None:
+    page.goto(f"/projects/{project.slug}/import/")
+    rows = "".join(f"A text {n},{'cat' if n % 3 else 'dog'},0.{n + 1},dog,0.{n}\n" for n in range(8))
+    page.locator("#id_text").fill(f"text,guess,guess_conf,large_guess,large_guess_conf\n{rows}")
+    page.get_by_role("button", name="Show the first rows").click()
+    told = page.locator(".note.success")
+    expect(told).to_contain_text("This file holds the answers of 2 models")
+    expect(told.get_by_role("listitem")).to_have_text(
+        ["guess, and how sure it is: guess_conf", "large_guess, and how sure it is: large_guess_conf"]
+    )
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.get_by_role("heading", name="Background work")).to_be_visible()
+    jobs.run(Job.objects.get().pk)
+    page.get_by_role("button", name="Make them sources").click()
+    expect(page.get_by_role("heading", name="Your data holds the answers of 2 models")).to_be_visible()
+    for number in range(2):
+        page.locator(f"#id_suggested-price-{number}").fill("1")
+    page.get_by_role("button", name="Use them").click()
+    expect(page.get_by_text("Added, in this order")).to_be_visible()
+    assert list(project.sources.values_list("params__label_column", flat=True)) == ["guess", "large_guess"]
+
+
 @pytest.mark.parametrize("width", [320, 1280])
 def test_no_page_is_wider_than_the_window(page: Page, project: Project, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
@@ -177,4 +199,4 @@ def test_a_hash_is_copied(page: Page, context) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == file.sha256
     with page.expect_download() as download:
         page.get_by_role("button", name="Download all as ZIP").click()
-    assert download.value.suggested_filename == "run-1-delivery-1.zip"
+    assert download.value.suggested_filename == f"{world.project.slug}-run-1-delivery-1.zip"

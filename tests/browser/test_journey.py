@@ -83,7 +83,7 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     expect(page.get_by_role("link", name="labels.csv")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="labels.csv").click()
-    assert download.value.suggested_filename == "run-1-delivery-1-labels.csv"
+    assert download.value.suggested_filename == f"{world.project.slug}-run-1-delivery-1-labels.csv"
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])

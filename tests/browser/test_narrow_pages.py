@@ -2,8 +2,9 @@
 
 import pytest
 from django.urls import reverse
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
+from annotation.labelling import queue
 from annotation.models import Project
 from routing.delivery.deliver import deliver
 from routing.sources.manage import save_source
@@ -82,3 +83,47 @@ def test_a_long_badge_stays_in_its_card(page: Page, width: int, language: str) -
     assert around is not None
     assert inside["x"] + inside["width"] <= around["x"] + around["width"]
     assert page.locator("html").evaluate(SIDEWAYS) == 0
+
+
+def test_the_size_of_the_text_stands_beside_the_question(context: BrowserContext, page: Page) -> None:
+    project = make_project(guidelines="Read all of it.")
+    queue.create_batch(
+        project=project,
+        item_ids=[item.pk for item in make_items(project, 2)],
+        blind=False,
+        priority=1,
+        entropy=1,
+    )
+    log_in(context, project.created_by)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"/projects/{project.slug}/annotate/")
+    question, larger, links, said = (
+        found.bounding_box()
+        for found in (
+            page.get_by_role("heading", level=1),
+            page.get_by_role("button", name="Larger text"),
+            page.get_by_role("button", name="My labels"),
+            page.locator("#said"),
+        )
+    )
+    assert question
+    assert larger
+    assert links
+    assert said
+    assert larger["y"] < question["y"] + question["height"]
+    assert said["y"] < links["y"] + links["height"]
+    assert links["y"] < said["y"] + said["height"], "no line for what is said alone"
+
+
+def test_what_has_happened_leaves_the_header_free(context: BrowserContext, page: Page) -> None:
+    project = make_project()
+    log_in(context, project.created_by)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"/projects/{project.slug}/sources/")
+    page.get_by_role("button", name="Save").click()
+    toast = page.locator(".toasts .note")
+    expect(toast).to_contain_text("Saved.")
+    header, shown = page.locator(".site-header").bounding_box(), toast.bounding_box()
+    assert header
+    assert shown
+    assert shown["y"] >= header["y"] + header["height"]

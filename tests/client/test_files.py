@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hypac_client import ChecksumError, Delivery, HypacError
-from routing.labels.page import ADDED, OF_LATER_ITEMS
+from routing.labels.page import ADDED, OF_SOME_RUNS
 from tests.client.scripted import Reply, Script, scripted
 
 CONTENT = bytes(range(256)) * 40
@@ -228,7 +228,7 @@ def test_a_delivery_without_rows_is_an_empty_table_with_the_columns_of_others(na
     delivery, _ = delivery_of({name: content}, httpx.Response(200, content=content))
     table = delivery.to_dataframe()
     assert len(table) == 0
-    assert list(table.columns) == [name for name in ADDED if name not in OF_LATER_ITEMS]
+    assert list(table.columns) == [name for name in ADDED if name not in OF_SOME_RUNS]
     assert [str(table[name].dtype) for name in ("uncertainty", "run", "asked")] == [
         "float64",
         "Int64",

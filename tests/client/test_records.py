@@ -8,12 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pandas as pd
 import pytest
 
+from hypac_client.command import main
 from hypac_client.records import ndjson
-from tests.client.scripted import job, ok, problem, scripted
+from tests.client.scripted import SITE, TOKEN, Script, job, ok, problem, scripted
 
 
 def written(data: Any) -> list[dict[str, Any]]:
@@ -169,3 +171,44 @@ def test_predictions_come_from_a_path_or_an_open_file_as_they_are(tmp_path: Path
         assert first.content == second.content == line.encode()
         assert second.headers["Content-Length"] == str(len(line.encode()))
         assert dict(second.url.params) == {"format": "openai_batch", "revision": "2 b"}
+
+
+def test_work_goes_to_another_program_and_its_answers_come_back() -> None:
+    given = httpx.Response(200, content=b'{"item":1,"text":"a"}\n{"item":2,"text":"b"}\n')
+    taken = {"stored": 1, "known": 0, "refused": [{"row": 2, "reason": "no"}]}
+    client, script, _ = scripted(ok({"slug": "a"}), ok({"number": 3, "state": "labelling"}), given, ok(taken))
+    run = client.projects.get("a").run(3)
+    assert [row["item"] for row in run.work("label-studio")] == [1, 2]
+    assert str(script.requests[-1].url).endswith(
+        "/projects/a/runs/3/work.ndjson?shape=label-studio&part=routed"
+    )
+    rows = [{"item": 1, "value": "x", "annotator": "u"}]
+    assert run.take_back(rows, people={"u": "ann"}) == taken
+    assert str(script.requests[-1].url).endswith("/projects/a/runs/3/work/")
+    body = {"rows": rows, "people": {"u": "ann"}, "part": "routed"}
+    assert json.loads(script.requests[-1].content) == body
+
+
+def test_the_command_carries_work_away_and_sends_all_answers_back_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    found = [ok({"slug": "a"}), ok({"number": 3, "state": "labelling"})]
+    file = str(tmp_path / "work.ndjson")
+    waiting = ok({"part": "calibration", "waiting": 1, "blind": True, "conditions": ["Nobody may see it."]})
+    script = Script([*found, waiting, httpx.Response(200, content=b'{"item":1,"text":"\xc3\xa4"}\n')])
+    assert main(["--json", "work", "a", "3", file, "--part", "calibration"], transport=script) == 0
+    told = {"file": file, "items": 1, "conditions": ["Nobody may see it."]}
+    assert json.loads(capsys.readouterr().out) == told
+    assert all(request.url.params["part"] == "calibration" for request in script.requests[-2:])
+    rows = [{"item": number, "value": "x", "annotator": "u"} for number in range(1_001)]
+    (tmp_path / "answers.json").write_text(json.dumps(rows))
+    first = {"stored": 999, "known": 1, "refused": []}
+    last = {"stored": 0, "known": 0, "refused": [{"row": 1, "reason": "no"}]}
+    script = Script([*found, ok(first), ok(last)])
+    sent = ["--json", "take-back", "a", "3", str(tmp_path / "answers.json"), "--people", '{"u": "ann"}']
+    assert main(sent, transport=script) == 0
+    assert json.loads(capsys.readouterr().out) == {**first, "refused": [{"row": 1_001, "reason": "no"}]}
+    assert main(sent, transport=Script([*found, problem(409, code="no_routed_items")])) == 1
+    assert json.loads(capsys.readouterr().err)["code"] == "no_routed_items"

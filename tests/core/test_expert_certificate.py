@@ -224,6 +224,7 @@ def irrelevant(path: str) -> bool:
     return any(re.search(part, path) for part in IRRELEVANT)
 
 
+@pytest.mark.no_cover  # measuring makes it four times as long, and other tests run the same lines
 @pytest.mark.parametrize("name", ["small", "small_scored"])
 def test_every_field_that_is_forged_is_found(name: str, request: pytest.FixtureRequest) -> None:
     run: ExpertRun = request.getfixturevalue(name)
@@ -247,6 +248,7 @@ def test_every_field_that_is_forged_is_found(name: str, request: pytest.FixtureR
     assert [path for path in kept if not irrelevant(path)] == []
 
 
+@pytest.mark.no_cover  # measuring makes it four times as long, and other tests run the same lines
 @pytest.mark.parametrize("name", ["small", "small_scored"])
 def test_a_field_that_is_gone_or_of_another_kind_is_found(name: str, request: pytest.FixtureRequest) -> None:
     """In words, whatever stands there."""

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.costly
 
 SEED = 2024
 # Draws a world of the slow test; benchmarks/validity.py counts the level with 2,000 and more.
-DRAWS = int(os.environ.get("HYPAC_TEST_LEVEL_DRAWS", "300"))
+DRAWS = int(os.environ.get("HYPAC_TEST_LEVEL_DRAWS", "150"))
 
 
 def check(counts: dict[Cell, Count], world: str, *, slow: bool) -> None:

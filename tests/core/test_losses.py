@@ -29,6 +29,7 @@ def test_every_loss_is_known_with_a_sentence_and_its_bound() -> None:
         "set_equal",
         "jaccard",
         "cosine_distance",
+        "token_f1",
     )
     for kind in LOSSES:
         assert kind.summary.endswith(".")
@@ -36,7 +37,7 @@ def test_every_loss_is_known_with_a_sentence_and_its_bound() -> None:
         loss = make_loss(kind.name, params)
         assert loss.name == kind.name
         assert loss.bound == (2 if kind.name == "cosine_distance" else 1)
-        assert loss.binary is (kind.name not in {"jaccard", "cosine_distance"})
+        assert loss.binary is (kind.name not in {"jaccard", "cosine_distance", "token_f1"})
 
 
 @pytest.mark.parametrize(
@@ -299,3 +300,26 @@ def test_no_answer_whatever_it_is_stops_an_analysis(name: str, answer: str) -> N
     loss = make_loss(name)
     assert 0 <= loss(LABELS[name], answer) <= 1
     assert loss(LABELS[name], LABELS[name]) == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "prediction", "params", "expected"),
+    [
+        ("the cat sat", "sat  the\ncat", {}, 0.0),
+        ("the cat sat", "a dog ran", {}, 1.0),
+        ("a b c d", "a b", {}, 1 - 2 * 2 / 6),
+        ("a a b", "a b b", {}, 1 - 2 * 2 / 6),
+        ("Cat", "cat", {}, 1.0),
+        ("Cat", "cat", {"ignore_case": True}, 0.0),
+        ("x=f(1)", "x = f(2)", {}, 1 - 2 * 5 / 12),
+        ("\u00e9", "e\u0301", {}, 0.0),
+        (" ", "", {}, 0.0),
+        ("a", "", {}, 1.0),
+    ],
+)
+def test_the_share_of_words_that_differ(
+    label: str, prediction: str, params: dict[str, bool], expected: float
+) -> None:
+    loss = make_loss("token_f1", params)
+    assert loss(label, prediction) == pytest.approx(expected)
+    assert loss(prediction, label) == pytest.approx(expected)

@@ -17,7 +17,7 @@ from annotation.outside.secrets import encrypt
 from annotation.outside.webhooks.manage import create_webhook, send_test
 from annotation.people.invitations import create_invitation
 from annotation.people.tokens import make_token
-from routing.models import Delivery, DeliveryFile, GuidelineRound, ModelPrice
+from routing.models import Delivery, DeliveryFile, GuidelineRound, ModelPrice, SavedView
 from testbed.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
 from testbed.worlds import World, make_world
 
@@ -98,9 +98,13 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "webhook_redeliver": {"POST": LEADERS},
     "items": {"GET": NOT_ANNOTATORS},
     "items_change": {"POST": REVIEWERS},
+    "item_correct": {"POST": REVIEWERS},
+    "items_views": {"POST": NOT_ANNOTATORS},
+    "items_view": {"POST": NOT_ANNOTATORS},
     "items_changed": {"GET": REVIEWERS},
     "items_change_undo": {"POST": REVIEWERS},
     "item": {"GET": NOT_ANNOTATORS},
+    "item_erase": {"POST": LEADERS},
     "item_comment": {"POST": REVIEWERS},
     "item_flag_resolve": {"POST": REVIEWERS},
     "sources": {"GET": LEADERS, "POST": LEADERS},
@@ -114,6 +118,12 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "source_prompt": {"GET": LEADERS, "POST": LEADERS},
     "source_try": {"GET": LEADERS, "POST": LEADERS},
     "source_try_price": {"POST": LEADERS},
+    "candidates": {"GET": LEADERS, "POST": LEADERS},
+    "candidates_rounds": {"POST": LEADERS},
+    "candidates_label": {"GET": LEADERS, "POST": LEADERS},
+    "candidate_new": {"GET": LEADERS, "POST": LEADERS},
+    "candidate": {"GET": LEADERS, "POST": LEADERS},
+    "candidate_use": {"POST": LEADERS},
     "source_predictions": {"GET": LEADERS, "POST": LEADERS},
     "prices": {"GET": LEADERS, "POST": LEADERS},
     "price_edit": {"GET": LEADERS, "POST": LEADERS},
@@ -214,6 +224,11 @@ API: dict[str, dict[str, set[str]]] = {
     "api_source_mends": {"GET": LEADERS, "PUT": LEADERS},
     "api_source_prompts": {"GET": LEADERS},
     "api_source_try": {"GET": LEADERS, "POST": LEADERS},
+    "api_development_items": {"GET": LEADERS, "POST": LEADERS},
+    "api_candidates": {"GET": LEADERS, "POST": LEADERS},
+    "api_candidate": {"GET": LEADERS},
+    "api_candidate_run": {"POST": LEADERS},
+    "api_candidate_use": {"POST": LEADERS},
     "api_plan": {"GET": LEADERS, "POST": LEADERS},
     "api_plan_measure": {"GET": LEADERS, "POST": LEADERS, "DELETE": LEADERS},
     "api_runs": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
@@ -242,7 +257,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_run_route": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_run_take_in": {"POST": LEADERS},
     "api_run_order": {"POST": LEADERS},
-    "api_run_work": {"POST": LEADERS},
+    "api_run_work": {"GET": LEADERS, "POST": LEADERS},
     "api_run_work_lines": {"GET": LEADERS},
     "api_run_roster": {"GET": NOT_ANNOTATORS},
     "api_run_ask_expert": {"POST": LEADERS},
@@ -260,6 +275,9 @@ API: dict[str, dict[str, set[str]]] = {
     "api_prediction_lines": {"GET": SEERS},
     "api_source_predictions": {"POST": LEADERS},
     "api_table": {"GET": NOT_ANNOTATORS},
+    "api_items_erase": {"POST": LEADERS},
+    "api_saved_views": {"GET": NOT_ANNOTATORS, "POST": NOT_ANNOTATORS},
+    "api_saved_view": {"DELETE": NOT_ANNOTATORS},
     "api_item_changes": {"POST": REVIEWERS},
     "api_item_change_undo": {"POST": REVIEWERS},
     "api_delivery_export": {"POST": LEADERS},
@@ -301,12 +319,20 @@ SIGNED_IN: dict[str, set[str]] = {
     "logout": {"POST"},
     "account": {"GET", "POST"},
     "account_data": {"GET"},
+    "account_erase": {"POST"},
     "mail_ask": {"POST"},
     "mail_confirm": {"GET", "POST"},
     "go": {"GET"},
     "password": {"GET", "POST"},
     "tokens": {"GET", "POST"},
     "token_revoke": {"POST"},
+    "second_factor": {"GET"},
+    "app_set_up": {"GET", "POST"},
+    "app_remove": {"GET", "POST"},
+    "passkey_new": {"GET", "POST"},
+    "passkey_create": {"GET", "POST"},
+    "passkey_remove": {"GET", "POST"},
+    "recovery_codes": {"GET", "POST"},
     "invitation_accept": {"POST"},
     "invitation_decline": {"POST"},
     "api_own_invitations": {"GET"},
@@ -321,8 +347,11 @@ SIGNED_IN: dict[str, set[str]] = {
 }
 PUBLIC: dict[str, set[str]] = {
     "login": {"GET", "POST"},
+    "second_step": {"GET", "POST"},
+    "passkey_log_in": {"GET", "POST"},
     "sign_on": {"GET"},
     "sign_on_done": {"GET"},
+    "sign_on_log_out": {"POST"},
     "password_forgotten": {"GET", "POST"},
     "password_reset": {"GET", "POST"},
     "mail_ends": {"GET", "POST"},
@@ -407,6 +436,7 @@ def arguments(world: World) -> dict[str, object]:
         )[0].pk,
         "job_id": world.project.jobs.first().pk,
         "item_id": world.project.items.first().pk,
+        "view_id": SavedView.objects.create(project=world.project, name="all of us").pk,
         "label_id": Label.objects.first().pk,
         "held_id": HeldOutItem.objects.create(
             project=world.project,
@@ -439,6 +469,12 @@ def arguments(world: World) -> dict[str, object]:
         "sent_id": send_test(webhook=webhook, actor=world.manager).pk,
         "name": "labels.csv",
     }
+
+
+BODY_COMES_FIRST = {
+    *("api_round_notes", "api_run_order", "api_run_work", "api_run_hand_over"),
+    *(f"api_label_studio_{of}_{what}" for of in ("run", "source") for what in ("setup", "predict")),
+}
 
 
 def address(name: str, arguments: dict[str, object]) -> str:
@@ -584,6 +620,7 @@ def test_pages_without_a_project() -> None:
                     **{"uidb64": "MQ", "token": "no-such-token", "path": "nowhere/", "token_id": 1},
                     "code": "not_found",
                     "document": "plans",
+                    "passkey_id": 1,
                     **{"slug": "no-such", "number": 1, "source_id": 1, "invitation_id": 1, "name": "none"},
                 },
             )
@@ -635,6 +672,16 @@ def test_nothing_is_found_through_another_project(world: World, arguments: dict[
     theirs = {"label": str(Label.objects.first().pk), "value": "cat", "idempotency_key": "k"}
     assert client.post(address("annotate_correct", {"slug": other.slug}), theirs).status_code == 404
     assert Label.objects.count() == before
+    found = set()
+    for name, table in API.items():
+        parts = get_resolver().reverse_dict.getlist(name)[0][3]
+        if "slug" in parts and len(parts) > 1:
+            path = address(name, {**arguments, "slug": other.slug})
+            answers = [client.generic(method, path).status_code for method in table]
+            # Of these an empty body is refused before anything is looked up.
+            refused = 400 if name in BODY_COMES_FIRST else 404
+            found |= {(name, status) for status in answers if status not in (404, refused)}
+    assert found == set()
 
 
 @pytest.mark.django_db

@@ -63,9 +63,9 @@ class TestGuidelines:
                 "text_format": "plain", "overlap": "1", "overlap_share": "1", "consensus": "majority",
                 "guidelines": long}  # fmt: skip
         page = owner.post(reverse("project_settings", args=[project.slug]), data)
-        assert "at most 50,000 are kept" in page.content.decode()
+        assert "at most 50,000 fit" in page.content.decode()
         new = {"name": "New", "task_type": "number", "human_cost": "1", "currency": "EUR", "guidelines": long}
-        assert "at most 50,000 are kept" in owner.post(reverse("project_new"), new).content.decode()
+        assert "at most 50,000 fit" in owner.post(reverse("project_new"), new).content.decode()
         body: dict[str, Any] = {"name": "By program", "task_type": "number", "guidelines": long}
         made = owner.post(reverse("api_projects"), body, content_type="application/json")
         changed = owner.patch(
@@ -78,6 +78,15 @@ class TestGuidelines:
     def test_as_many_as_may_be_are_kept(self, project) -> None:
         text = TOO_LONG[: limits.GUIDELINES]
         assert update_project(project=project, user=project.created_by, guidelines=text).guidelines == text
+
+    def test_the_two_characters_of_a_browser_for_the_end_of_a_line_count_as_one(
+        self, project, rendered
+    ) -> None:
+        text = ("x" * 99 + "\r\n") * (limits.GUIDELINES // 100)
+        kept = update_project(project=project, user=project.created_by, guidelines=text)
+        assert kept.guidelines_html
+        with pytest.raises(InputError, match="have 50,001 characters"):
+            update_project(project=project, user=project.created_by, guidelines=text + "x")
 
     def test_those_of_an_earlier_version_stay_shown_and_kept(self, project, owner, rendered) -> None:
         Project.objects.update(guidelines=TOO_LONG, guidelines_html="", guidelines_version=0)

@@ -57,7 +57,7 @@ class TestWrongAddress:
         answer = client_of(project.created_by).get(f"/projects/{project.slug}/nothing/")
         assert answer.status_code == 404
         page = answer.content.decode()
-        assert f'<a class="crumb-name" href="/projects/{project.slug}/">' in page
+        assert f'<a href="/projects/{project.slug}/"><bdi>{project.name}</bdi></a>' in page
         assert "To the overview" in page
 
     def test_to_others_it_says_no_more_than_any(self) -> None:
@@ -76,3 +76,14 @@ def test_a_form_that_comes_back_names_the_fields_that_are_wrong() -> None:
         reverse("project_settings", args=[project.slug]), {"form": "basics", "name": ""}
     )
     assert 'Look again at: <a href="#id_name">' in page.content.decode()
+    data = {"form": "choices", "choices-TOTAL_FORMS": "1", "choices-INITIAL_FORMS": "1", "choices-0-name": ""}
+    page = client_of(project.created_by).post(reverse("project_settings", args=[project.slug]), data)
+    assert 'href="#id_choices-0-name"' in page.content.decode()
+
+
+def test_a_question_with_several_answers_is_led_to_by_the_first_of_them() -> None:
+    page = client_of(make_project().created_by).post(
+        reverse("project_new"), {"name": "Birds", "labels": "a\nb"}
+    )
+    assert 'href="#id_task_type_0"' in page.content.decode()
+    assert 'id="id_task_type_0"' in page.content.decode()

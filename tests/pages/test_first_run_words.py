@@ -4,6 +4,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
@@ -76,32 +77,29 @@ class TestUnusableAnswers:
         assert seen.at_least == 90 + seen.model_cost
         assert seen.committed == 30 + seen.model_cost
 
-    def test_a_column_that_is_not_offered_says_why_and_what_to_do(self, client_of: Any) -> None:
+    def test_a_column_that_is_offered_with_doubts_says_why_and_what_to_do(self, client_of: Any) -> None:
         project = with_unusable(
             {"fast_label": "cat", "fast_confidence": "0.9", "body_label": "x y"},
             {"fast_label": "Shipping", "fast_confidence": "0.9", "body_label": "z"},
         )
         page = page_of(client_of(project.created_by), "sources", project.slug)
         assert (
-            "“fast_label” is not offered: 40 of 80 values looked at are no labels of this project "
-            "(“Shipping”)" in page
+            "40 of 80 answers looked at are no labels of this project (“Shipping”). Use it, and say" in page
         )
-        assert "press “Add a model”" in page
+        assert "No model yet" not in page, "one word about models is enough"
         assert "“body_label”" not in page
         recorded(project, "fast", "fast_label", confidence_column="fast_confidence")
-        assert "is not offered" not in page_of(client_of(project.created_by), "sources", project.slug)
+        assert "answers looked at are no labels" not in page_of(
+            client_of(project.created_by), "sources", project.slug
+        )
 
 
 class TestWhatTheServerLacks:
-    @pytest.mark.parametrize(
-        ("task_type", "setting"), [("long_text", "HYPAC_EMBEDDINGS_URL"), ("code", "HYPAC_LOSSES")]
-    )
-    def test_comes_first_wherever_the_next_step_is_told(
-        self, client_of: Any, settings: Any, task_type: str, setting: str
-    ) -> None:
+    def test_comes_first_wherever_the_next_step_is_told(self, client_of: Any, settings: Any) -> None:
         settings.HYPAC_EMBEDDINGS_URL = settings.HYPAC_EMBEDDINGS_MODEL = ""
         settings.HYPAC_LOSSES = []
-        project = make_project(task_type=task_type, choices=[])
+        setting = "HYPAC_EMBEDDINGS_URL"
+        project = make_project(task_type="long_text", choices=[], loss="cosine_distance")
         owner, annotator = client_of(project.created_by), add_member(project, "annotator")
 
         def told() -> None:
@@ -117,7 +115,9 @@ class TestWhatTheServerLacks:
         assert page.index(setting) < page.index("There is no model yet")
         recorded(project, "m", "guess")
         told()
-        assert "Choose how many errors you accept" not in page_of(owner, "overview", project.slug)
+        page = page_of(owner, "overview", project.slug)
+        # A plan may name another loss.
+        assert page.index(setting) < page.index("Choose how many errors you accept")
 
 
 class TestPeopleWhoLabel:
@@ -164,14 +164,19 @@ class TestResult:
     def test_where_nothing_is_promised_they_are_spoken_of_all_the_same(self) -> None:
         assert meaning_of_right(certified=False) == MEANING
 
-    def test_one_difference_was_allowed(self, client_of: Any) -> None:
+    def test_what_the_test_allowed_is_told_from_what_the_plan_named(self, client_of: Any) -> None:
+        """The plan has the most that any choice may show, the result what the test of its choice allowed."""
         world = make_world(200, error=(lambda u: 0.0, lambda u: 0.0))
         run = world.analysed(m=40, p="1", epsilon="0.1", alpha="0.1")
         client = client_of(world.manager)
-        for name in ("run", "run_certificate_page"):
-            page = page_of(client, name, world.project.slug, run.number)
-            assert "; 1 was allowed" in page
-            assert "1 were allowed" not in page
+        page = page_of(client, "run", world.project.slug, run.number)
+        assert "the test of this choice allowed 1 (the plan said what any choice may show at most)" in page
+        assert "the test allowed 1." in page_of(
+            client, "run_certificate_page", world.project.slug, run.number
+        )
+        other = make_world(200)
+        page = page_of(client_of(other.manager), "plan", other.project.slug)
+        assert "at most, whatever is chosen; the test of a choice that shows few may allow fewer" in page
 
 
 def test_prices_of_people_are_explained_without_tokens(client_of: Any) -> None:
@@ -179,3 +184,34 @@ def test_prices_of_people_are_explained_without_tokens(client_of: Any) -> None:
     page = page_of(client_of(project.created_by), "sources", project.slug)
     assert "the wage of an hour divided by the labels" in page
     assert "32,768" not in page
+
+
+class TestAnImportOfAnswersAlone:
+    """What a model answered about items that are there is no import: the page leads to where it belongs."""
+
+    SENT_IN = "is sent in on the page “Sources”, by a model whose answers “are sent in from outside”."
+
+    def mapping(self, client: Client, project: Project, table: str) -> str:
+        sent = client.post(
+            reverse("import_upload", args=[project.slug]),
+            {"file": SimpleUploadedFile("answers.csv", table.encode())},
+        )
+        return " ".join(unescape(client.get(sent["Location"]).content.decode()).split())
+
+    def test_without_texts(self, client_of: Any) -> None:
+        project = make_project()
+        client = client_of(project.created_by)
+        page = self.mapping(client, project, "id,m_label,m_conf\n1,cat,0.9\n2,dog,0.8\n")
+        assert "Nothing in this file is for people to read." in page
+        assert self.SENT_IN in page
+        assert f'<a href="{reverse("sources", args=[project.slug])}">To the sources</a>' in page
+        assert self.SENT_IN not in self.mapping(client, project, "id,text,m_label\n1,one,cat\n2,two,dog\n")
+
+    def test_about_items_that_are_there_already(self, client_of: Any) -> None:
+        project = make_project()
+        make_items(project, 2, data={"text": "x"})
+        names = list(project.items.order_by("position").values_list("external_id", "text"))
+        rows = "".join(f"{name},{text},cat,0.9\n" for name, text in names)
+        page = self.mapping(client_of(project.created_by), project, f"id,text,m_label,m_conf\n{rows}")
+        assert "All of these items are here already, and an import changes none of them." in page
+        assert self.SENT_IN in page

@@ -177,3 +177,12 @@ def test_no_page_has_inline_script_or_style(owner, project) -> None:
         assert "<style" not in page, name
         assert " onclick=" not in page, name
         assert page.count("<script") == page.count("<script src="), name
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shown"), [("4", ' data-text="4"'), ('"><script>', ""), ("9", ""), ("", "")]
+)
+def test_a_page_comes_with_the_size_of_text_that_was_chosen(owner, project, chosen: str, shown: str) -> None:
+    owner.cookies["text_size"] = chosen
+    page = text(owner.get(reverse("annotate", args=[project.slug])))
+    assert f'<html lang="en"{shown}>' in page

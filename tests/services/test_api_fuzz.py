@@ -1,7 +1,8 @@
 """schemathesis asks a running server all that the API's own schema allows, and much that it does not.
 
-HYPAC_TEST_FUZZ says how many requests for each operation, beside those at the edges of its schema: some
-10,000 in all by `make fuzz-api`. Without it some hundreds are made.
+HYPAC_TEST_FUZZ says how many requests for each operation, beside those at the edges of its schema and those
+that follow what an answer has named: some 10,000 in all by `make fuzz-api`, on SQLite and on PostgreSQL each.
+Without it some hundreds are made.
 """
 
 import json
@@ -12,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from annotation.people.tokens import make_token
 from testbed.factories import add_member, make_items, make_project
@@ -29,6 +31,7 @@ def test_the_api_does_what_its_schema_says(
     settings,
     tmp_path,
     caplog,
+    capsys,
 ) -> None:
     # Refusals are what most requests are there for; errors of the server are shown with where they came from.
     caplog.set_level(logging.ERROR, "django.request")
@@ -39,7 +42,8 @@ def test_the_api_does_what_its_schema_says(
     add_member(spare, "annotator")
     _, secret = make_token(user=owner, name="fuzzing")
     per_operation = os.environ.get("HYPAC_TEST_FUZZ", "")
-    phases = "examples,coverage,fuzzing" if per_operation else "examples,fuzzing"
+    phases = "examples,coverage,fuzzing,stateful" if per_operation else "examples,fuzzing"
+    counts = tmp_path / "counts.json"
     report = Path(os.environ.get("HYPAC_TEST_FUZZ_REPORT", tmp_path / "report"))
     command = [
         *(str(Path(sys.executable).with_name("schemathesis")), "run"),
@@ -56,12 +60,28 @@ def test_the_api_does_what_its_schema_says(
         *os.environ.get("HYPAC_TEST_FUZZ_ARGS", "").split(),
     ]
     environment = child_environment(
-        SCHEMATHESIS_HOOKS=HOOKS, FUZZ_IDS=json.dumps(arguments), FUZZ_SPARE=spare.slug
+        SCHEMATHESIS_HOOKS=HOOKS,
+        FUZZ_IDS=json.dumps(arguments),
+        FUZZ_SPARE=spare.slug,
+        FUZZ_COUNTS=str(counts),
     )
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3000)
     whole = report.with_suffix(".txt")
     whole.write_text(done.stdout + done.stderr)
+    told = json.loads(counts.read_text())
+    if per_operation:
+        with capsys.disabled():
+            print(f"\n{connection.vendor}: {_sum(told['sent'])}")
+    assert told["errors"] == []
+    assert sum(told["sent"][phase] for phase in phases.split(",") if phase in told["sent"]) > 100
     assert done.returncode == 0, f"{_failures(done.stdout)}{done.stderr[-2_000:]}\nAll of it: {whole}"
+
+
+def _sum(sent: dict[str, int]) -> str:
+    """How many requests of each phase, and answers of each kind."""
+    kinds = {name: count for name, count in sent.items() if name.endswith("xx")}
+    told = [f"{count:,} {name}" for name, count in sorted(sent.items())]
+    return f"{sum(kinds.values()):,} requests: {', '.join(told)}"
 
 
 def _failures(told: str) -> str:

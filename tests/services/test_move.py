@@ -18,8 +18,11 @@ from tests.template_database import copy_sqlite
 # A run from its plan to its delivery, and values that databases keep differently.
 BEGUN = """
 import django; django.setup()
+import time
 from datetime import UTC, datetime
-from annotation.models import Item
+from annotation.models import Item, User
+from annotation.people.second_factor import change, codes
+from annotation.people.second_factor.passkeys import Made
 from routing.delivery.deliver import deliver
 from testbed.factories import make_project
 from testbed.worlds import make_world
@@ -29,13 +32,16 @@ world.do(deliver(run=run, user=world.manager).kind)
 odd = [1e16, 1e-300, 2**62, "\\u2028", True, None, {"a": [0.1]}]
 Item.objects.create(project=make_project(name="Odd"), external_id="x", position=0, text="tab\\t\\\\N\\n,\\"",
                     content_hash="0", data={"n": "1"}, typed={"n": odd})
+user, secret = User.objects.first(), codes.new_secret()
+change.add_passkey(user=user, name="key", handle="AA", made=Made("AQ", "Ag", 2**32 - 1))
+change.set_up_app(user=user, secret=secret, code=codes._totp(secret).generate(int(time.time())).decode())
 Item.objects.filter(external_id="x").update(created_at=datetime(1999, 12, 31, 23, 59, 59, 999999, UTC))
 """
 GOES_ON = """
 import django; django.setup()
 import json
 from annotation.common.files import open_file
-from annotation.models import Item, Label, User
+from annotation.models import AuthenticatorApp, Item, Label, Passkey, RecoveryCode, User
 from routing.core.verify import verify
 from routing.models import Delivery, Prediction
 from testbed.factories import make_project
@@ -48,6 +54,7 @@ print(json.dumps({
     "verified": verify(read("certificate.json"), read("draw.jsonl")),
     "labels": Label.objects.count(),
     "predictions": Prediction.objects.count(),
+    "second_factor": [model.objects.count() for model in (AuthenticatorApp, Passkey, RecoveryCode)],
     "odd": [odd.text, odd.typed, odd.created_at.isoformat()],
     "new": make_project(User.objects.first(), name="New").pk,
 }))
@@ -110,6 +117,7 @@ def test_everything_goes_on_there(site: Moved) -> None:
     told = json.loads(found.stdout)
     assert told["verified"] == []
     assert (told["labels"], told["predictions"]) == (labels, predictions)
+    assert told["second_factor"] == [1, 1, 10]
     assert told["odd"] == [
         'tab\t\\N\n,"',
         {"n": [1e16, 1e-300, 2**62, "\u2028", True, None, {"a": [0.1]}]},

@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-import yaml
 
+from testbed import compose
 from testbed.servers import free_port
 from tests.services.conftest import ROOT
 
@@ -33,27 +33,7 @@ from annotation.projects.manage import ChoiceSpec, create_project
 user = User.objects.create_user("manager", password={PASSWORD!r})
 create_project(user=user, name="Shop", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
 """
-VALUES = {
-    "POSTGRES_PASSWORD": "",
-    "DJANGO_SECRET_KEY": "only-for-tests-" + "0123456789" * 5,
-    "HYPAC_ENCRYPTION_KEYS": "only-for-tests-01234567890123456789_abcdefg" + "=",
-    "HYPAC_HOST": HOST,
-    "HYPAC_METRICS_TOKEN": TOKEN,
-}
-
-
-def compose() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((ROOT / "docs/compose/compose.yaml").read_text())
-    return loaded
-
-
-def filled_in(text: str) -> str:
-    """As Docker would, from VALUES and the defaults that stand behind `:-`."""
-    return re.sub(
-        r"\$\{(\w+)(?::([-?])([^}]*))?\}",
-        lambda found: VALUES.get(found[1], found[3] if found[2] == "-" else ""),
-        text,
-    )
+VALUES = compose.KEYS | {"HYPAC_HOST": HOST, "HYPAC_METRICS_TOKEN": TOKEN}
 
 
 class Processes:
@@ -65,12 +45,12 @@ class Processes:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def command(self, service: str) -> tuple[list[str], dict[str, str]]:
-        entry = compose()["services"][service]
+        entry = compose.services(ROOT)[service]
         program, *rest = entry["command"]
         path = Path(sys.executable).with_name(program)
         assert path.exists(), f"the command {program} of {service}"
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("HYPAC_", "DJANGO_", "CELERY_"))}
-        own = {name: filled_in(str(value)) for name, value in entry["environment"].items()}
+        own = compose.environment(entry, VALUES)
         more = {"PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "hypac_site.settings"}
         return [str(path), *rest], {**kept, **own, **more, **self.environment}
 

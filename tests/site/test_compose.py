@@ -1,17 +1,20 @@
-"""docs/compose agrees with code and docs/configuration.md. tests/services/test_production.py starts it."""
+"""docs/compose agrees with code and docs/configuration.md.
+
+tests/services/test_production.py starts its processes, testbed/image its containers.
+"""
 
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+
+from testbed import compose
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = ROOT / "docs" / "compose"
 TEXT = (COMPOSE / "compose.yaml").read_text()
-SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
+SERVICES = compose.services(ROOT)
 OWN = [name for name, service in SERVICES.items() if str(service["image"]).startswith("hypac")]
 # What is read from the environment, wherever that is.
 READ = re.compile(r"\b(?:HYPAC|DJANGO|CELERY|WEB|DATABASE)_[A-Z0-9_]+\b")
@@ -49,6 +52,7 @@ def test_images_are_pinned() -> None:
     dockerfile = (COMPOSE / "Dockerfile").read_text()
     images = [str(service["image"]) for name, service in SERVICES.items() if name not in OWN]
     bases = [base for base in re.findall(r"(?m)^FROM (\S+)", dockerfile) if base != "app"]
+    assert len(set(bases)) == 1
     assert len(images) == 3
     for image in images + bases:
         assert re.search(r":\d+\.\d+(\.\d+)?(-[a-z-]+)?$", image), image
@@ -82,3 +86,18 @@ def test_only_the_proxy_can_be_reached_from_outside() -> None:
         assert SERVICES[name]["networks"] == ["inside"]
     caddyfile = (COMPOSE / "Caddyfile").read_text()
     assert "@inside path /metrics /readyz /healthz\n\trespond @inside 404" in caddyfile
+
+
+@pytest.mark.parametrize("service", sorted(set(OWN) - {"worker-gpu"}))
+def test_only_two_volumes_can_be_written(service: str) -> None:
+    entry = SERVICES[service]
+    assert (entry["read_only"], entry["cap_drop"]) == (True, ["ALL"])
+    assert entry["volumes"] == ["state:/var/lib/hypac", "/tmp"]  # noqa: S108 - of the container
+
+
+def test_mail_and_sign_on_reach_every_process() -> None:
+    wanted = set(re.findall(r'"(HYPAC_(?:MAIL|OIDC)_[A-Z_]+|HYPAC_ADDRESS|HYPAC_LOCAL_LOGIN)"', CODE))
+    # Which most sites leave as they are.
+    wanted -= {"HYPAC_OIDC_GROUPS_CLAIM", "HYPAC_OIDC_SESSION_HOURS", "HYPAC_OIDC_TOKEN_DAYS"}
+    for service in ("web", "worker"):
+        assert sorted(wanted - set(SERVICES[service]["environment"])) == []

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.module_loading import import_string
 
 from annotation.common.log_context import logged
-from annotation.jobs import jobs
+from annotation.jobs import jobs, kinds
 from annotation.jobs.context import JobContext
 from annotation.models import Job
 from annotation.projects import views as projects
@@ -170,7 +170,7 @@ def test_what_a_job_logs_names_it(project, lines, monkeypatch) -> None:
     def handler(context: JobContext) -> None:
         logging.getLogger("annotation.tests").warning("at work in %s", threading.current_thread().name)
 
-    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
     jobs.register("tell", handler, title="Tell")
     job = jobs.enqueue(project=project, kind_name="tell", params={})
     assert jobs.run(job.pk)

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from annotation.jobs import jobs
+from annotation.jobs import jobs, kinds
 from annotation.labelling import queue
 from annotation.models import Job, WorkItem
 from hypac_site.metrics import models, work
@@ -92,7 +92,7 @@ def test_requests_by_the_name_of_the_view() -> None:
 
 
 def test_jobs(project, monkeypatch) -> None:
-    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
     jobs.register("think", lambda context: None, title="Think", queue="gpu")
     for _ in range(3):
         jobs.enqueue(project=project, kind_name="think", params={})

@@ -1,6 +1,7 @@
 """A project goes its whole way in any order (machine.py): on SQLite, and on PostgreSQL."""
 
 import itertools
+import os
 from collections import Counter
 
 import pytest
@@ -22,6 +23,8 @@ def _names_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factories, "_numbers", itertools.count(1))
 
 
+# Ways of each slow test.
+ORDERS = int(os.environ.get("HYPAC_TEST_ORDERS", "12"))
 COMMON = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=True)
 
 
@@ -91,7 +94,7 @@ def test_every_reason_to_ask_an_expert_lies_on_one_way():
 def test_rosters_second_looks_and_audits_hold_in_many_more_orders():
     REACHED.clear()
     run_state_machine_as_test(
-        ExpertWay, settings=settings(COMMON, max_examples=24, stateful_step_count=40, derandomize=True)
+        ExpertWay, settings=settings(COMMON, max_examples=ORDERS, stateful_step_count=40, derandomize=True)
     )
     assert {"asked", "recheck", "routed", "second_look", "audit", "run complete"} <= set(REACHED)
 
@@ -99,5 +102,5 @@ def test_rosters_second_looks_and_audits_hold_in_many_more_orders():
 @pytest.mark.slow
 def test_nothing_is_lost_or_doubled_in_many_more_orders():
     run_state_machine_as_test(
-        WholeWay, settings=settings(COMMON, max_examples=24, stateful_step_count=50, derandomize=True)
+        WholeWay, settings=settings(COMMON, max_examples=ORDERS, stateful_step_count=50, derandomize=True)
     )

@@ -11,7 +11,7 @@ import pytest
 from hypac_verify.command import check, main, told
 from hypac_verify.delivered_file import ADDED, rows_of
 from routing.core.bounds.tails import tail
-from testbed.forgeries import forged
+from testbed.forgeries import canonical, forged, put_right
 from tests.verify.reports import Files, found_in
 from tests.verify.small import Rows, row_of, small
 
@@ -214,3 +214,24 @@ def test_a_table_with_the_columns_of_later_items(more: tuple[str, ...], tmp_path
     row = {"external_id": "a", "label": "x", "source": "M0", "asked": "false", "taken_in": "3"}
     path.write_text(",".join(columns) + "\n" + ",".join(row.get(name, "") for name in columns) + "\n")
     assert [one.taken_in for one in rows_of(path, "labels.csv")] == [3 if more else None]
+
+
+def test_what_was_shown_with_a_label_is_told_of_labels_that_people_gave(tmp_path: Path) -> None:
+    def tell(rows: Rows, *, asked: str = "none", routed: str = "taken", model: str | None = None) -> None:
+        for row in rows:
+            person = asked if row["asked"] else routed
+            row["suggestion"] = person if row["source"] == "person" else model
+
+    def found(number: int, *, shown: bool = True, **values: str) -> str:
+        files = small(lambda rows: tell(rows, **values))
+        document = json.loads(files["certificate.json"])
+        document["provenance"]["suggestions_shown"] = shown
+        files["certificate.json"] = canonical(document)
+        return found_in(tmp_path / str(number), put_right(files)).faults
+
+    assert found(1) == ""
+    assert found(2, routed="other") == found(3, routed="none") == ""
+    assert "'suggestion' says something else" in found(4, routed="given")
+    assert "'suggestion' says something else" in found(5, model="none")
+    assert "'suggestion' says something else" in found(6, shown=False)
+    assert "people label the draw without a suggestion" in found(7, asked="taken")

@@ -28,7 +28,7 @@ def files(stored: Stored) -> Files:
 def folder(files: Files, tmp_path: Path) -> Path:
     (tmp_path / "delivery").mkdir()
     for name, data in files.items():
-        (tmp_path / "delivery" / f"run-1-delivery-1-{name}").write_bytes(data)
+        (tmp_path / "delivery" / f"animals-run-1-delivery-1-{name}").write_bytes(data)
     return tmp_path / "delivery"
 
 

@@ -6,6 +6,7 @@ and key decides between two at once.
 """
 
 import hashlib
+import json
 import re
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,7 +25,7 @@ from rest_framework.response import Response
 
 from annotation.common.api.uploads import in_pieces
 from annotation.errors import ConflictError, InputError
-from annotation.models import KeyedRequest, User
+from annotation.models import KeyedRequest, Project, User
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -192,8 +193,8 @@ def _again(row: KeyedRequest) -> HttpResponse:
     if row.body is None:
         raise ConflictError(
             _(
-                "This request was done before. Its answer is not kept, as it held a secret, was large, or "
-                "many others came after it."
+                "This request was done before. Its answer is not kept, as it held a secret, was large, many "
+                "others came after it, or something in it was erased."
             ),
             code="answer_not_kept",
         )
@@ -291,6 +292,22 @@ def make_room(*, user_id: int) -> None:
         if over <= 0:
             kept.filter(pk__lte=pk).order_by().update(body=None)
             return
+
+
+def forget_answers_of_project(project: Project) -> None:
+    """Keep of answers to requests under its address only that they were given: they may tell its content."""
+    here = f"/projects/{project.slug}/"
+    KeyedRequest.objects.filter(body__isnull=False, address__contains=here).update(body=None)
+
+
+def forget_answers_with(*words: str) -> None:
+    """The same of answers, to whomever, in which one of `words` is a text by itself."""
+    texts = [json.dumps(word, ensure_ascii=False).encode(errors="surrogatepass") for word in words if word]
+    kept = KeyedRequest.objects.filter(body__isnull=False).order_by()
+    rows = kept.values_list("pk", "body").iterator(chunk_size=100)
+    told = [pk for pk, body in rows if any(text in bytes(body or b"") for text in texts)]
+    for start in range(0, len(told), 500):
+        kept.filter(pk__in=told[start : start + 500]).update(body=None)
 
 
 def full_for(user: User) -> timedelta | None:

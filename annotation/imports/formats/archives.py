@@ -1,6 +1,10 @@
 """What holds for every zip archive that is read, whatever lies in it."""
 
+import lzma
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO
 
@@ -17,6 +21,9 @@ TEXTS = (".txt", ".text", ".md")
 # What is said about a data set, beside it.
 ABOUT = ("readme", "license", "licence", "changelog", "citation")
 ENCRYPTED = 0x1
+# What reading raises where a place, a length or what is compressed is not as it was written.
+DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
+PART_DAMAGED = gettext_noop("This part of the archive is damaged (%(error)s).")
 _ENTRY = b"PK\x01\x02"
 _BLOCK = 1024**2
 _ENDS_OF_64 = 56 + 20  # bytes between the list and the end of a large archive
@@ -32,6 +39,8 @@ def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
         raise fault(gettext_noop("The file is larger than this server accepts. Split it."), where="file")
     try:
         archive = zipfile.ZipFile(file)
+        if not all(entry.filename and entry.header_offset >= 0 for entry in archive.infolist()):
+            raise ValueError("a file in it has no name, or begins before the archive does")
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise fault(
             gettext_noop("The zip archive is damaged and cannot be read (%(error)s)."),
@@ -46,6 +55,20 @@ def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
     if unpacked > most_unpacked(size):
         raise unpacks_to_too_much(size, unpacked, "file")
     return archive
+
+
+@contextmanager
+def file_in(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> Iterator[IO[bytes]]:
+    """A file of the archive, for as long as it is read. Raises InputError where it is damaged."""
+    try:
+        with archive.open(info) as file:
+            yield file
+    except DAMAGED as error:
+        raise fault(PART_DAMAGED, where=where, error=error) from None
+    except OSError as error:
+        if error.errno is not None:  # bz2 gives none
+            raise
+        raise fault(PART_DAMAGED, where=where, error=error) from None
 
 
 def is_archive(path: str) -> bool:

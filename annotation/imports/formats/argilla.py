@@ -6,7 +6,7 @@ kept whole in columns, and are given labels where they answer one question.
 """
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import IO, Any
 
@@ -14,7 +14,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from annotation.imports.faults import fault, said_by
-from annotation.imports.formats.archives import content_of, open_archive
+from annotation.imports.formats.archives import content_of, file_in, open_archive
 from annotation.imports.formats.base import (
     Entries,
     GivenLabel,
@@ -68,7 +68,14 @@ class Argilla(ReadThrough):
             row = row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
             return labelled(row, cells) if isinstance(row, Row) else row
 
-        return Entries(numbered_entries(archive.open(info), file_name), record)
+        return Entries(_numbered(archive, info, file_name), record)
+
+
+def _numbered(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, file_name: str
+) -> Iterator[tuple[int, int, str]]:
+    with file_in(archive, info, info.filename) as file:
+        yield from numbered_entries(file, file_name)
 
 
 def is_argilla(archive: zipfile.ZipFile) -> bool:

@@ -202,6 +202,12 @@ def check_columns(names: list[str], where: str) -> None:
             raise fault(
                 gettext_noop("Column %(place)s has no name. Name it, or remove it."), where=where, place=place
             )
+    if nul := next((place for place, name in enumerate(names, 1) if "\0" in name), 0):
+        raise fault(
+            gettext_noop("The name of column %(place)s contains a NUL character. Take it out."),
+            where=where,
+            place=nul,
+        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)[:60]
         raise fault(

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +32,8 @@ ADDED = (
     *("run", "certificate_id", "reason"),
 )
 """Those that every delivery has behind the item's own columns, in this order."""
+FURTHER = frozenset({"expert_saw", "taken_in", "audited", "suggestion"})
+"""Those that some deliveries have behind these."""
 NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -51,8 +54,10 @@ def columns_of(columns: Iterable[str]) -> Mapping[str, str]:
 def _found(columns: tuple[str, ...]) -> Mapping[str, str]:
     bare = [_bare(name) for name in columns]
     for start in range(len(bare) - len(ADDED), -1, -1):
-        if tuple(bare[start : start + len(ADDED)]) == ADDED:
-            return MappingProxyType(dict(zip(ADDED, columns[start:], strict=False)))
+        end = start + len(ADDED)
+        if tuple(bare[start:end]) == ADDED:
+            further = takewhile(lambda pair: pair[0] in FURTHER, zip(bare[end:], columns[end:], strict=True))
+            return MappingProxyType(dict([*zip(ADDED, columns[start:end], strict=True), *further]))
     return NONE
 
 
@@ -68,7 +73,7 @@ def _read(record: Record) -> Record:
     if not (ours := columns_of(record.columns)):
         return record
     # Nobody who labels may see what was said of the item.
-    answers = tuple(ours[name] for name in ADDED[1:])
+    answers = tuple(name for column, name in ours.items() if column != ADDED[0])
     given = record.columns[ours["source"]] in BY_PEOPLE
     return record._replace(answers=answers, labels=(_label(record, ours),) if given else ())
 

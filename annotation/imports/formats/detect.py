@@ -11,11 +11,13 @@ from typing import IO, Any
 from django.utils.translation import gettext_noop
 
 from annotation.common.files import open_file
+from annotation.errors import InputError
 from annotation.imports.allowance import Deadline
 from annotation.imports.encodings import ZIP, as_encoded
 from annotation.imports.faults import fault
 from annotation.imports.formats.archives import (
     content_of,
+    file_in,
     is_about,
     is_archive,
     is_text_item,
@@ -84,7 +86,7 @@ def detect_in(packed: IO[bytes], where: str, importers: Collection[Importer]) ->
         raise fault(
             gettext_noop(
                 "This is neither text nor a zip archive. What can be read: CSV, TSV, JSON, JSON "
-                "Lines, plain lines, Excel, Parquet and zip archives of images or of a data set."
+                "Lines, plain lines, Excel, Parquet and zip archives of images, of texts or of a data set."
             ),
             where=where,
         )
@@ -201,6 +203,7 @@ def _mime_type(archive: zipfile.ZipFile) -> bytes:
     if first is None or first.filename != "mimetype" or first.file_size > 100:
         return b""
     try:
-        return archive.read(first).strip()
-    except (zipfile.BadZipFile, OSError, EOFError):
+        with file_in(archive, first, first.filename) as file:
+            return file.read().strip()
+    except InputError:
         return b""

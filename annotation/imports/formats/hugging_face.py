@@ -7,7 +7,6 @@ place of their numbers, and of several splits each row names its own in a column
 import json
 import struct
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.imports.allowance import check_time
 from annotation.imports.faults import fault, said_by
-from annotation.imports.formats.archives import content_of, open_archive
+from annotation.imports.formats.archives import DAMAGED as PART_IS_DAMAGED, content_of, file_in, open_archive
 from annotation.imports.formats.argilla import labelled
 from annotation.imports.formats.arrow import Features, check_types, features_of, measured, records_of
 from annotation.imports.formats.base import Format, Problem, Record, check_columns, check_row_count
@@ -45,7 +44,7 @@ INFO = "dataset_info.json"
 SPLITS = "dataset_dict.json"
 SPLIT = "split"
 BLOCK = 1024**2
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
+DAMAGED = (*PART_IS_DAMAGED, OSError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,7 @@ def _batches(archive: zipfile.ZipFile, split: _Split, file_name: str) -> "Iterat
     for path in split.files:
         taken = min(archive.getinfo(path).compress_size, archive.start_dir)
         most = min(max(MOST_RATIO_OF_BATCH * taken, MOST_PACKED_BATCH), MOST_BATCH)
-        with archive.open(path) as file:
+        with file_in(archive, archive.getinfo(path), path) as file:
             yield from stream_of(file, split, path, most, timed=archive.fp)
 
 

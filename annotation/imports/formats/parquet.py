@@ -223,7 +223,9 @@ def _together(table: "pq.ParquetFile", file: IO[bytes], group: int) -> int:
     if not texts:
         return BATCH
     with_dictionaries = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER, pre_buffer=False)
-    first = next(with_dictionaries.iter_batches(1, row_groups=[group], columns=texts))
+    first = next(with_dictionaries.iter_batches(1, row_groups=[group], columns=texts), None)
+    if first is None:
+        raise ValueError("a group of rows has none of those that it names")
     longest = sum(pc.max(pc.binary_length(column.dictionary)).as_py() or 0 for column in first.columns)
     return min(max(MOST_BYTES // max(longest, 1), 1), BATCH)
 

@@ -84,6 +84,12 @@ def without_marks(file: IO[bytes]) -> IO[bytes]:
     return file
 
 
+NOT_UTF8 = gettext_noop(
+    "This is not UTF-8: byte 0x%(raw)s at place %(start)s of the line. Import the file again and say its "
+    "encoding, or save it as UTF-8."
+)
+
+
 class TextLines:
     """Iterates over the lines of a file, ends of lines included.
 
@@ -123,10 +129,7 @@ class TextLines:
             return raw.decode()
         except UnicodeDecodeError as error:
             raise self.error(
-                gettext_noop(
-                    "This is not UTF-8: byte 0x%(raw)s at place %(start)s of the line. Import the file again "
-                    "and say its encoding, or save it as UTF-8."
-                ),
+                NOT_UTF8,
                 raw=f"{raw[error.start]:02X}",
                 start=error.start + 1,
             ) from None

@@ -2,8 +2,6 @@
 
 import shutil
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO
@@ -14,7 +12,7 @@ from django.utils.translation import gettext_noop
 from annotation.imports.allowance import in_time_of
 from annotation.imports.encodings import in_encoding_of
 from annotation.imports.faults import fault
-from annotation.imports.formats.archives import content_of, open_archive, tables_in
+from annotation.imports.formats.archives import content_of, file_in, open_archive, tables_in
 from annotation.imports.formats.base import Format, Importer, Record
 from annotation.imports.formats.detect import detect_in
 from annotation.imports.limits import comes_from
@@ -51,32 +49,28 @@ def _inside(
             raise fault(gettext_noop("There is not one data file in this zip archive."), where=file_name)
         (path,) = found
         info = content_of(archive)[path]
-        try:
-            with archive.open(info) as inner:
-                if inner.read(2) in (b"\x1f\x8b", b"PK") and not path.lower().endswith(
-                    (".xlsx", ".xlsb", ".ods")
-                ):
-                    raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=path)
-                text = in_encoding_of(file, inner)
-                importer = known[detect_in(text, path, known.values())]
-                text.seek(0)
-                if importer.is_streamed:
-                    yield importer, text, path
-                    return
-                inner.seek(0)
-                if importer.holds_images or importer.name == ZipFile.name:
-                    raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=path)
-                if info.file_size > settings.HYPAC_MAX_UPLOAD_BYTES:
-                    words = gettext_noop(
-                        "The file in the archive is larger than this server accepts. Unpack and split it."
-                    )
-                    raise fault(words, where=path)
-                with tempfile.TemporaryFile() as unpacked:
-                    shutil.copyfileobj(inner, unpacked)
-                    copy = in_time_of(file, unpacked)
-                    comes_from(copy, file)
-                    copy.seek(0)
-                    yield importer, copy, path
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-            words = gettext_noop("This part of the archive is damaged (%(error)s).")
-            raise fault(words, where=path, error=error) from None
+        with file_in(archive, info, path) as inner:
+            if inner.read(2) in (b"\x1f\x8b", b"PK") and not path.lower().endswith(
+                (".xlsx", ".xlsb", ".ods")
+            ):
+                raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=path)
+            text = in_encoding_of(file, inner)
+            importer = known[detect_in(text, path, known.values())]
+            text.seek(0)
+            if importer.is_streamed:
+                yield importer, text, path
+                return
+            inner.seek(0)
+            if importer.holds_images or importer.name == ZipFile.name:
+                raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=path)
+            if info.file_size > settings.HYPAC_MAX_UPLOAD_BYTES:
+                words = gettext_noop(
+                    "The file in the archive is larger than this server accepts. Unpack and split it."
+                )
+                raise fault(words, where=path)
+            with tempfile.TemporaryFile() as unpacked:
+                shutil.copyfileobj(inner, unpacked)
+                copy = in_time_of(file, unpacked)
+                comes_from(copy, file)
+                copy.seek(0)
+                yield importer, copy, path

@@ -5,7 +5,6 @@ metadata.csv lies, and any further columns.
 """
 
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +17,7 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.imports.encodings import in_encoding_of
 from annotation.imports.faults import fault, said_by
-from annotation.imports.formats.archives import is_archive, is_no_content, open_archive, path_of
+from annotation.imports.formats.archives import file_in, is_archive, is_no_content, open_archive, path_of
 from annotation.imports.formats.base import Format, Problem, Record, Row
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.images import checked_image
@@ -77,7 +76,7 @@ def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem
         else:
             images[path] = info
     if not images:
-        raise fault(gettext_noop("There are no images in this zip archive."), where=file_name)
+        raise fault(gettext_noop("There are no images and no texts in this zip archive."), where=file_name)
     named: set[str] = set()
     if tables:
         # One table speaks for the whole archive: the one nearest to its root.
@@ -107,7 +106,7 @@ def _listed(
 ) -> Iterator[_Entry | Problem]:
     """The rows of metadata.csv; paths of images that they name are added to `named`."""
     folder = table.rpartition("/")[0]
-    with archive.open(info) as file:
+    with file_in(archive, info, table) as file:
         text = in_encoding_of(archive.fp, file)
         for record in Delimited("csv", "CSV", ",;").records(text, METADATA):
             where = place_in(table, record.where)
@@ -138,7 +137,7 @@ def _read(archive: zipfile.ZipFile, entry: _Entry) -> Record:
             entry.path, Words(gettext_noop("This is another archive, which is not opened. Unpack it first."))
         )
     try:
-        with archive.open(entry.info) as file:
+        with file_in(archive, entry.info, entry.path) as file:
             # One byte more than allowed tells that there is more.
             content = file.read(settings.HYPAC_MAX_IMAGE_BYTES + 1)
         return Row(entry.path, entry.path, entry.columns, checked_image(content))
@@ -146,8 +145,3 @@ def _read(archive: zipfile.ZipFile, entry: _Entry) -> Record:
         raise  # not for this image alone
     except InputError as error:
         return Problem(entry.path, said_by(error))
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        return Problem(
-            entry.path,
-            Words(gettext_noop("This part of the archive is damaged (%(error)s)."), error=str(error)),
-        )

@@ -1,7 +1,6 @@
 """A zip archive of text files: each file is an item; folders, which may be classes, stand in a column."""
 
 import zipfile
-import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import PurePosixPath
@@ -13,11 +12,10 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.imports.encodings import ENCODINGS
 from annotation.imports.faults import fault, said_by
-from annotation.imports.formats.archives import content_of, is_text_item as is_item, open_archive
+from annotation.imports.formats.archives import content_of, file_in, is_text_item as is_item, open_archive
 from annotation.imports.formats.base import Format, Problem, Record, row_or_problem
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS
 from annotation.imports.limits import ImportLimitError
-from annotation.words import Words
 
 FOLDER = "folder"
 
@@ -43,8 +41,8 @@ class ZipTexts(Format):
                     text = _read(archive, info, longest, codec)
                 except ImportLimitError:
                     raise  # not for this text alone
-                except (InputError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
-                    yield Problem(path, _said(error))
+                except InputError as error:
+                    yield Problem(path, said_by(error))
                     continue
                 columns = {"file_name": path, "text": text}
                 if several:
@@ -57,7 +55,7 @@ class ZipTexts(Format):
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, longest: int, codec: str) -> str:
-    with archive.open(info) as file:
+    with file_in(archive, info, info.filename) as file:
         raw = file.read(4 * longest + 4)
         if file.read(1):
             words = gettext_noop(
@@ -75,9 +73,3 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, longest: int, codec: 
             ) from None
         words = gettext_noop("This is not UTF-8. Import the archive again and say its encoding.")
         raise fault(words) from None
-
-
-def _said(error: Exception) -> str:
-    if isinstance(error, InputError):
-        return said_by(error)
-    return Words(gettext_noop("This part of the archive is damaged (%(error)s)."), error=str(error))

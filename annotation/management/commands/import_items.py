@@ -5,10 +5,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.encodings import ENCODINGS
 from annotation.imports.formats.registry import IMPORTERS
+from annotation.imports.sent_files import keep_for_import
 from annotation.imports.upload import preview, start_import
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting
 from annotation.models import Project
@@ -58,7 +58,7 @@ class Command(ScriptCommand):
         access = self.access(options, "items.import")
         path = options["file"]
         with path.open("rb") as content:
-            stored = store_file(
+            stored = keep_for_import(
                 project=access.project,
                 content=content,
                 original_name=path.name,

@@ -1,8 +1,11 @@
-"""`manage.py person NAME`: an account for somebody, and a role in a project; with `export`, their data."""
+"""`manage.py person NAME`: an account for somebody, and a role in a project; with `export` their data, with
+`erase` nothing that says who they are any more, with `reset-second-factor` no second step of their log-in.
+"""
 
 import os
 import sys
 from argparse import ArgumentParser
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,9 @@ from django.core.management.base import CommandError
 from annotation.management.scripts import ScriptCommand
 from annotation.models import Membership, Project, User
 from annotation.people import own_data
+from annotation.people.erase import erase_person, erasure_in_words
 from annotation.people.members import add_member, change_role, create_account, new_account
+from annotation.people.second_factor.change import reset
 from annotation.permissions import Access
 
 
@@ -20,12 +25,20 @@ class Command(ScriptCommand):
         "Make an account where there is none, and give it a role in a project. What is so already stays. Its "
         "password is read from standard input, never from the command line, which all users of a machine "
         "can see; else a random one is printed, this once. `export NAME` writes all that is kept about "
-        "somebody, as JSON."
+        "somebody, as JSON. `erase NAME` removes all that says who they are; what they did stays, under a "
+        "number. `reset-second-factor NAME` ends the two-step log-in of somebody who has lost app, passkeys "
+        "and recovery codes."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", nargs="+", metavar="[export] NAME", help="that the person logs in with")
+        parser.add_argument(
+            "name",
+            nargs="+",
+            metavar="[export | erase | reset-second-factor] NAME",
+            help="that the person logs in with",
+        )
         parser.add_argument("--output", type=Path, metavar="FILE", help="where the export goes; else printed")
+        parser.add_argument("--typed", default="", metavar="NAME", help="the name once more, to erase it")
         parser.add_argument("--email", default="", help="of a new account")
         parser.add_argument("--project", help="the project, as its address names it, that they take part in")
         parser.add_argument("--role", choices=Membership.Role.values, help="theirs in that project")
@@ -37,9 +50,15 @@ class Command(ScriptCommand):
     def do(self, options: dict[str, Any]) -> None:
         *does, options["name"] = options["name"]
         if does:
-            if does != ["export"]:
-                raise CommandError(f"There is no `person {does[0]}`: write `person export NAME`.")
-            self._export(options)
+            known = {
+                "export": self._export,
+                "erase": self._erase,
+                "reset-second-factor": self._reset_second_factor,
+            }
+            if len(does) > 1 or does[0] not in known:
+                words = " or ".join(f"`person {name} NAME`" for name in known)
+                raise CommandError(f"There is no `person {does[0]}`: write {words}.")
+            known[does[0]](options)
             return
         if (options["project"] is None) != (options["role"] is None):
             raise CommandError("--project and --role belong together.")
@@ -68,6 +87,19 @@ class Command(ScriptCommand):
             file.writelines(own_data.stream(user))
         content = {"username": user.username, "file": str(options["output"])}
         self.tell(content, f"What is kept about {user.username} is in {options['output']}.")
+
+    def _erase(self, options: dict[str, Any]) -> None:
+        user = _person(options["name"])
+        if not options["typed"] and sys.stdin.isatty():
+            options["typed"] = input(f"Nothing brings it back. Type {user.username} to go on: ")
+        done = erase_person(user=user, actor=None, typed=options["typed"])
+        self.tell(asdict(done), erasure_in_words(done))
+
+    def _reset_second_factor(self, options: dict[str, Any]) -> None:
+        user = _person(options["name"])
+        done = reset(user=user, actor=self.user(options) if options["user"] else None)
+        words = "has no two-step log-in any more." if done else "had no two-step log-in."
+        self.tell({"username": user.username, "reset": done}, f"{user.username} {words}")
 
     def _made(self, name: str, access: Access | None, options: dict[str, Any]) -> dict[str, Any]:
         password = ""

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import httpx
 
 from hypac_client.invitations import Invitation
+from hypac_client.models import Me
 from hypac_client.projects import Project
 from hypac_client.resource import pages
 from hypac_client.retries import Retries
@@ -70,9 +71,9 @@ class Client:
     def __repr__(self) -> str:
         return f"<Client {self._transport.url}>"
 
-    def me(self) -> dict[str, Any]:
+    def me(self) -> Me:
         """Whose token this is, and how far it goes."""
-        return dict(self._transport.get("me/"))
+        return cast(Me, self._transport.get("me/"))
 
     def invitations(self) -> Iterator[Invitation]:
         """Those that wait for the answer of the token's owner. It must have neither a role nor a project."""

@@ -15,6 +15,8 @@ from hypac_client.client import Client
 from hypac_client.errors import HypacError, JobError
 
 FAILED, WRONG_USE = 1, 2
+MOST_ROWS = 1_000
+"""Of answers that one request takes."""
 
 
 def main(arguments: Sequence[str] | None = None, *, transport: httpx.BaseTransport | None = None) -> int:
@@ -65,9 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     found = command("predictions", _predictions, "send answers of a source's model and wait")
     found.add_argument("project")
     found.add_argument("source", help="its name")
-    found.add_argument("file", help="JSON Lines, gzipped or not")
-    found.add_argument("--format", default="")
-    found.add_argument("--revision", default="")
+    found.add_argument("file", help="JSON Lines or a table, gzipped or not")
+    for name in ("--format", "--revision", "--encoding"):
+        found.add_argument(name, default="")
     waiting(found)
     found = command("deliver", _deliver, "have a delivery made, wait, and download it")
     found.add_argument("project")
@@ -75,6 +77,18 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("folder")
     found.add_argument("--formats", default="csv,jsonl", help="with commas between (%(default)s)")
     waiting(found)
+    found = command("work", _work, "what a run asks of people, for another program, a line each")
+    found.add_argument("project")
+    found.add_argument("run", type=int, help="its number")
+    found.add_argument("file", help="where the lines go")
+    found.add_argument("--shape", default="hypac", help="hypac or label-studio (%(default)s)")
+    found.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
+    found = command("take-back", _take_back, "store what people answered in another program")
+    found.add_argument("project")
+    found.add_argument("run", type=int, help="its number")
+    found.add_argument("file", help="a list of rows as JSON, or one a line")
+    found.add_argument("--people", default="{}", help='JSON: who is who here, {"user 3": "ann"}')
+    found.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
     found = command("request", _request, "any request of the API")
     found.add_argument("method", type=str.upper, choices=["GET", "POST", "PUT", "PATCH", "DELETE"])
     found.add_argument("path", help="below /api/v1/")
@@ -108,7 +122,9 @@ def _predictions(client: Client, options: Any) -> Any:
     if source is None:
         names = ", ".join(one.name for one in sources) or "none"
         raise HypacError(f"There is no source {options.source!r} in this project; there are: {names}.")
-    job = source.upload_predictions(options.file, format=options.format, revision=options.revision)
+    job = source.upload_predictions(
+        options.file, format=options.format, revision=options.revision, encoding=options.encoding
+    )
     return job.wait(timeout=options.timeout, progress=not options.json).result
 
 
@@ -116,6 +132,35 @@ def _deliver(client: Client, options: Any) -> Any:
     run = client.projects.get(options.project).run(options.run)
     delivery = run.deliver(options.formats.split(","), timeout=options.timeout, progress=not options.json)
     return {"delivery": delivery.id, "files": [str(path) for path in delivery.download(options.folder)]}
+
+
+def _work(client: Client, options: Any) -> Any:
+    run = client.projects.get(options.project).run(options.run)
+    conditions = run.waiting_work(options.part)["conditions"]
+    rows = run.work(options.shape, part=options.part)
+    count = 0
+    with open(options.file, "w", encoding="utf-8") as file:
+        for row in rows:
+            count += 1
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return {"file": options.file, "items": count, "conditions": conditions}
+
+
+def _take_back(client: Client, options: Any) -> Any:
+    """Sent in parts; rows are counted over all of them."""
+    people = json.loads(options.people)
+    with open(options.file, encoding="utf-8") as file:
+        text = file.read()
+    whole = text.lstrip().startswith("[")
+    rows = json.loads(text) if whole else [json.loads(line) for line in text.split("\n") if line.strip()]
+    run = client.projects.get(options.project).run(options.run)
+    told: dict[str, Any] = {"stored": 0, "known": 0, "refused": []}
+    for start in range(0, len(rows), MOST_ROWS):
+        taken = run.take_back(rows[start : start + MOST_ROWS], people=people, part=options.part)
+        told["stored"] += taken["stored"]
+        told["known"] += taken["known"]
+        told["refused"] += [{**one, "row": one["row"] + start} for one in taken["refused"]]
+    return told
 
 
 def _request(client: Client, options: Any) -> Any:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from hypac_client import frames
 from hypac_client.errors import ChecksumError, HypacError
+from hypac_client.models import DeliveryData, DeliveryFile
 from hypac_client.resource import Resource
 from hypac_client.transport import Transport
 
@@ -20,14 +21,16 @@ TRIES = 5
 class Delivery(Resource):
     """A set of files that never change."""
 
+    data: DeliveryData
+
     @property
     def id(self) -> int:
         return int(self.data["id"])
 
     @property
-    def files(self) -> list[dict[str, Any]]:
+    def files(self) -> list[DeliveryFile]:
         """Each with `name`, `size`, `sha256` and `media_type`."""
-        return [dict(file) for file in self.data["files"]]
+        return [file.copy() for file in self.data["files"]]
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -64,7 +67,7 @@ class Delivery(Resource):
             for file in self.files
         ]
 
-    def _file(self, name: str) -> dict[str, Any]:
+    def _file(self, name: str) -> DeliveryFile:
         for file in self.files:
             if file["name"] == name:
                 return file
@@ -82,7 +85,7 @@ def inside(folder: Path, name: str) -> Path:
     return folder.joinpath(*parts)
 
 
-def fetch(transport: Transport, address: str, file: dict[str, Any], target: Path) -> Path:
+def fetch(transport: Transport, address: str, file: DeliveryFile, target: Path) -> Path:
     """Load `address` into `target`, going on behind what an earlier try left beside it. That has a part of
     the SHA-256 in its name: what another delivery left is not of this file.
     """

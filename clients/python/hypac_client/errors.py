@@ -1,9 +1,11 @@
 """What can go wrong. Everything is a `HypacError`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
+
+from hypac_client.models import Problem
 
 
 class HypacError(Exception):
@@ -104,7 +106,7 @@ class JobError(HypacError):
     """
 
     def __init__(
-        self, detail: str, *, problems: list[dict[str, Any]] | None = None, problem_count: int = 0
+        self, detail: str, *, problems: Sequence[Problem] | None = None, problem_count: int = 0
     ) -> None:
         super().__init__(detail)
         self.problems = list(problems or [])

@@ -12,7 +12,7 @@ from hypac_client.columns import columns_of_json, columns_of_parquet, typed_seri
 FLOATS = ("uncertainty", "p_i")
 TEXTS = (
     *("label", "label_name", "source", "annotator", "settled_by"),
-    *("certificate_id", "reason", "expert_saw"),
+    *("certificate_id", "reason", "expert_saw", "suggestion"),
 )
 FIRST = "external_id"
 """What HyPAC adds begins with it."""
@@ -21,7 +21,7 @@ ADDED = (
     *("uncertainty", "p_i", "asked", "run", "certificate_id", "reason", "expert_saw"),
 )
 """What it adds to every file, in the order of a row; of a run that took in later items also `taken_in` and
-`audited`.
+`audited`, of one whose people see suggestions `suggestion`.
 """
 PREFIX = "hypac_"
 FORMULA = re.compile(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from hypac_client.errors import JobError
+from hypac_client.models import JobData, Problem
 from hypac_client.progress import Progress, progress_of
 from hypac_client.resource import DEFAULT_WAIT, Resource, pages, until
 
@@ -12,6 +13,8 @@ FINISHED = frozenset({"done", "failed", "cancelled"})
 
 class Job(Resource):
     """Work that a worker does: an import, predictions, an analysis, a delivery."""
+
+    data: JobData
 
     @property
     def id(self) -> int:
@@ -32,7 +35,7 @@ class Job(Resource):
         return dict(self.data.get("result") or {})
 
     @property
-    def problems(self) -> list[dict[str, Any]]:
+    def problems(self) -> list[Problem]:
         """What went wrong by line or item, `where` and `message`: the first 100 of `problem_count`. All of
         them are in `all_problems`.
         """
@@ -43,7 +46,7 @@ class Job(Resource):
         """How many problems the server has kept, however many of them `problems` holds."""
         return int(self.data.get("problem_count") or len(self.problems))
 
-    def all_problems(self) -> Iterator[dict[str, Any]]:
+    def all_problems(self) -> Iterator[Problem]:
         """All that are kept, page by page as they are read."""
         return pages(self._transport, f"{self._path}problems/")
 
@@ -86,6 +89,4 @@ class Job(Resource):
         return self._act("retry")
 
     def _act(self, what: str) -> Self:
-        answer = self._post(f"{what}/")
-        self.data |= answer or {}
-        return self
+        return self._add(self._post(f"{what}/"))

@@ -3,11 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from hypac_client.deliveries import Delivery
 from hypac_client.images import image_of, name_of, save
 from hypac_client.jobs import Job
+from hypac_client.models import (
+    Item,
+    Label,
+    Outlook,
+    PeopleOutlook,
+    Prediction,
+    Preview,
+    ProjectData,
+    SentInvitation,
+    StoredFile,
+)
 from hypac_client.queue import DEFAULT_LEASE, Queue
 from hypac_client.records import BYTES, NDJSON, Records, spooled
 from hypac_client.resource import Resource, lines, pages
@@ -19,6 +30,7 @@ from hypac_client.webhook_list import Webhooks
 
 class Project(Resource):
     title_field = "slug"
+    data: ProjectData
 
     def __init__(self, transport: Transport, data: Mapping[str, Any]) -> None:
         super().__init__(transport, f"projects/{data['slug']}/", data)
@@ -40,12 +52,12 @@ class Project(Resource):
 
     def preview(
         self, path: str | PathLike[str], *, format: str = "", encoding: str = "", rows: int = 5
-    ) -> dict[str, Any]:
+    ) -> Preview:
         """What a file seems to be: `format`, `columns`, the first `rows`, `problems`, and which column seems
         to be what (`suggestion`). It is stored, and nothing is imported; `import_data` of the same file does.
         """
         asked = {"format": format or None, "encoding": encoding or None, "rows": rows}
-        return dict(self._get(f"files/{self._send_file(Path(fspath(path)))}/preview/", asked))
+        return cast(Preview, self._get(f"files/{self._send_file(Path(fspath(path)))}/preview/", asked))
 
     def import_data(
         self,
@@ -93,7 +105,7 @@ class Project(Resource):
             stored = self._transport.upload(address, file, media_type=BYTES, params={"name": path.name})
         return int(stored["id"])
 
-    def files(self) -> Iterator[dict[str, Any]]:
+    def files(self) -> Iterator[StoredFile]:
         """The files that were sent, newest first: `id`, `name`, `size`, `sha256`, `created_at`."""
         return pages(self._transport, f"{self._path}files/")
 
@@ -101,13 +113,13 @@ class Project(Resource):
         """Remove one of them. What was imported from it stays."""
         self._transport.request("DELETE", f"{self._path}files/{file_id}/")
 
-    def items(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
+    def items(self, *, stream: bool = False, **filters: Any) -> Iterator[Item]:
         """The items. `filters` as in the API; `stream` reads all in one answer, which is faster."""
         return self._entries("items", stream, filters)
 
-    def item(self, item_id: int, **parts: Any) -> dict[str, Any]:
+    def item(self, item_id: int, **parts: Any) -> Item:
         """One item by its `id`; with `columns=True` also its `data`."""
-        return dict(self._get(f"items/{item_id}/", parts))
+        return cast(Item, self._get(f"items/{item_id}/", parts))
 
     def image(self, item: Mapping[str, Any]) -> bytes:
         """The image of an item that `items` gave, as it was imported. Its SHA-256 is checked."""
@@ -120,34 +132,34 @@ class Project(Resource):
     def save_image(self, item: Mapping[str, Any], path: str | PathLike[str]) -> Path:
         return save(self.image(item), path)
 
-    def labels(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
+    def labels(self, *, stream: bool = False, **filters: Any) -> Iterator[Label]:
         """What people labelled, as far as it may be seen; filters: `annotator`, `external_id`, `since`."""
         return self._entries("labels", stream, filters)
 
-    def label(self, label_id: int) -> dict[str, Any]:
+    def label(self, label_id: int) -> Label:
         """One label by its `id`, as far as it may be seen; of one that was corrected the newest version."""
-        return dict(self._get(f"labels/{label_id}/"))
+        return cast(Label, self._get(f"labels/{label_id}/"))
 
-    def predictions(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
+    def predictions(self, *, stream: bool = False, **filters: Any) -> Iterator[Prediction]:
         """Answers of models, as far as they may be seen; filters: `source`, `external_id`."""
         return self._entries("predictions", stream, filters)
 
-    def _entries(self, what: str, stream: bool, filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _entries(self, what: str, stream: bool, filters: Mapping[str, Any]) -> Iterator[Any]:
         if stream:
             return lines(self._transport, f"{self._path}{what}.ndjson", filters)
         return pages(self._transport, f"{self._path}{what}/", filters)
 
-    def plan(self, **plan: Any) -> dict[str, Any]:
+    def plan(self, **plan: Any) -> Outlook:
         """What a plan (`epsilon`, `alpha`, `m`, `p`, ...) would mean. Nothing is stored or spent."""
-        return dict(self._post("plan/", plan))
+        return cast(Outlook, self._post("plan/", plan))
 
     def start_run(self, **plan: Any) -> Run:
         """Freeze the items, draw the calibration set, let the models begin. Takes what `plan` takes."""
         return Run(self._transport, self._path, self._post("runs/", plan))
 
-    def people_outlook(self, **chosen: Any) -> dict[str, Any]:
+    def people_outlook(self, **chosen: Any) -> PeopleOutlook:
         """What `start_people_run` would mean. Nothing is stored."""
-        return dict(self._post("people-runs/outlook/", chosen))
+        return cast(PeopleOutlook, self._post("people-runs/outlook/", chosen))
 
     def start_people_run(self, **chosen: Any) -> Run:
         """Have people label items without any model. `chosen`: `filters`, `sample`, `overlap` and
@@ -177,11 +189,11 @@ class Project(Resource):
             address = f"{self._path}deliveries/{entry['id']}/"
             yield Delivery(self._transport, address, entry)
 
-    def invite(self, username: str, role: str) -> dict[str, Any]:
+    def invite(self, username: str, role: str) -> SentInvitation:
         """Ask somebody who has an account to take part, as `annotator`, `reviewer` or `viewer`. They accept
         it on their list of projects, or by `client.invitations()`.
         """
-        return dict(self._post("members/", {"username": username, "role": role}))
+        return cast(SentInvitation, self._post("members/", {"username": username, "role": role}))
 
     def _job(self, data: Mapping[str, Any]) -> Job:
         return Job(self._transport, f"{self._path}jobs/{data['id']}/", data)

@@ -3,11 +3,12 @@
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from hypac_client.errors import HypacError
 from hypac_client.images import image_of
+from hypac_client.models import ModelSuggestion, OwnLabel, TaskData, TaskItem
 from hypac_client.transport import Transport
 
 DEFAULT_LEASE = 600
@@ -17,7 +18,7 @@ MINE_AGAIN_SHARE = 3
 class LeasedItem:
     """One item that is yours for now. Answer it with `submit`, or `skip` it."""
 
-    def __init__(self, queue: "Queue", data: dict[str, Any]) -> None:
+    def __init__(self, queue: "Queue", data: TaskData) -> None:
         self._queue = queue
         self.data = data
         self.answered = False
@@ -26,9 +27,9 @@ class LeasedItem:
         return f"<LeasedItem {self.data['work_item']}{' answered' if self.answered else ''}>"
 
     @property
-    def item(self) -> dict[str, Any]:
+    def item(self) -> TaskItem:
         """What people see of it: `id`, `text`, `image`."""
-        return dict(self.data["item"])
+        return self.data["item"].copy()
 
     @property
     def name(self) -> str:
@@ -49,11 +50,16 @@ class LeasedItem:
         return self._queue.image(self.item)
 
     @property
-    def correcting(self) -> dict[str, Any] | None:
+    def correcting(self) -> OwnLabel | None:
         """After `Queue.undo`: the label that `submit` puts another in place of."""
         return self.data.get("correcting")
 
-    def submit(self, value: Any, *, comment: str = "", lead_time_ms: int | None = None) -> dict[str, Any]:
+    @property
+    def suggestion(self) -> ModelSuggestion | None:
+        """What a model answered, and its name: of a routed item, where the plan of the run shows that."""
+        return self.data.get("suggestion")
+
+    def submit(self, value: Any, *, comment: str = "", lead_time_ms: int | None = None) -> OwnLabel:
         """Store the label; what `value` is the project's task type says. Returns the label."""
         answer = {
             "value": value,
@@ -67,7 +73,7 @@ class LeasedItem:
         else:
             reply = self._queue.post("submit/", {**self.held, **answer})
             self._done(reply.get("task"))
-        return dict(reply["label"])
+        return cast(OwnLabel, reply["label"])
 
     def skip(self, reason: str = "other", *, comment: str = "") -> None:
         """Leave it to others. `reason`: `unclear`, `broken`, `no_label_fits` or `other`."""
@@ -87,7 +93,7 @@ class LeasedItem:
     def held(self) -> dict[str, Any]:
         return {"work_item": self.data["work_item"], "token": self.data["token"]}
 
-    def _done(self, following: dict[str, Any] | None = None) -> None:
+    def _done(self, following: TaskData | None = None) -> None:
         self.answered = True
         self._queue.following = following
 
@@ -106,7 +112,7 @@ class Queue:
         self._transport = transport
         self._path = path
         self._beat = max(1.0, lease_seconds / MINE_AGAIN_SHARE)
-        self.following: dict[str, Any] | None = None
+        self.following: TaskData | None = None
         """The task that came with the answer to the last one; it is held already."""
 
     def post(self, below: str, json: dict[str, Any], *, keyed: bool = False) -> dict[str, Any]:
@@ -117,7 +123,7 @@ class Queue:
         answer = self._transport.request("POST", f"{self._path}{below}", json=json, keyed=keyed)
         return dict(answer or {})
 
-    def image(self, item: dict[str, Any]) -> bytes:
+    def image(self, item: TaskItem) -> bytes:
         return image_of(self._transport, self._path.removesuffix("queue/"), item)
 
     def claim(self) -> LeasedItem | None:

@@ -19,11 +19,13 @@ class Resource:
     """One thing on the server. `thing["field"]` gives a field of the last answer; `refresh` asks again."""
 
     title_field = "id"
+    data: Any
+    """The fields of the last answer; each class says what they are."""
 
     def __init__(self, transport: Transport, path: str, data: Mapping[str, Any]) -> None:
         self._transport = transport
         self._path = path
-        self.data: dict[str, Any] = dict(data)
+        self.data = dict(data)
 
     def __getitem__(self, field: str) -> Any:
         return self.data[field]
@@ -40,6 +42,11 @@ class Resource:
         self.data = dict(self._transport.request(method, self._path, json=dict(fields)))
         return self
 
+    def _add(self, fields: Mapping[str, Any] | None) -> Self:
+        """Take over an answer that says some of the fields."""
+        self.data |= fields or {}
+        return self
+
     def _get(self, below: str, params: Params | None = None) -> Any:
         return self._transport.get(f"{self._path}{below}", params)
 
@@ -47,8 +54,8 @@ class Resource:
         return self._transport.request("POST", f"{self._path}{below}", json={} if json is None else json)
 
 
-def pages(transport: Transport, path: str, params: Params | None = None) -> Iterator[dict[str, Any]]:
-    """All entries of a list, page by page as they are read."""
+def pages(transport: Transport, path: str, params: Params | None = None) -> Iterator[Any]:
+    """All entries of a list, dictionaries, page by page as they are read."""
     asked: dict[str, Any] = dict(params or {})
     while True:
         answer = transport.get(path, asked)
@@ -60,8 +67,8 @@ def pages(transport: Transport, path: str, params: Params | None = None) -> Iter
         asked = dict(_query(following))
 
 
-def lines(transport: Transport, path: str, params: Params | None = None) -> Iterator[dict[str, Any]]:
-    """The entries of an NDJSON answer, as they come, however many."""
+def lines(transport: Transport, path: str, params: Params | None = None) -> Iterator[Any]:
+    """The entries of an NDJSON answer, dictionaries, as they come, however many."""
     with transport.stream(path, params=params) as response:
         # Split at line ends alone: httpx's own lines end at U+2028 and others, which texts may hold.
         rest = b""

@@ -1,13 +1,14 @@
 """Runs: one plan, one draw, one analysis."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self, cast
 
 from hypac_client.deliveries import Delivery
 from hypac_client.errors import HypacError, JobError
 from hypac_client.jobs import Job
+from hypac_client.models import FinalAudit, RosterEntry, RunData, Taken, WaitingWork
 from hypac_client.progress import Progress, progress_of
-from hypac_client.resource import DEFAULT_WAIT, Resource, pages, until
+from hypac_client.resource import DEFAULT_WAIT, Resource, lines, pages, until
 from hypac_client.transport import Transport
 
 STATES = (
@@ -22,6 +23,7 @@ JOB_OF_STATE = {"preparing": "prepare_run", "analysing": "analyse_run", "routing
 
 class Run(Resource):
     title_field = "number"
+    data: RunData
 
     def __init__(self, transport: Transport, project: str, data: dict[str, Any]) -> None:
         super().__init__(transport, f"{project}runs/{data['number']}/", data)
@@ -40,12 +42,14 @@ class Run(Resource):
     def certified(self) -> bool:
         """Whether the analysis found thresholds that hold; False before it, and once something broke them
         (`data["invalid_reasons"]`)."""
-        return bool((self.data.get("certificate") or {}).get("certified"))
+        certificate = self.data.get("certificate")
+        return bool(certificate and certificate.get("certified"))
 
     @property
     def sentence(self) -> str:
         """What is certified, in words; empty before the analysis."""
-        return str((self.data.get("certificate") or {}).get("sentence") or "")
+        certificate = self.data.get("certificate")
+        return str((certificate and certificate.get("sentence")) or "")
 
     def wait_for(
         self, state: str, *, timeout: float | None = DEFAULT_WAIT, progress: bool | Progress = False
@@ -86,7 +90,8 @@ class Run(Resource):
                 raise JobError(f"run {self.number} was cancelled")
             if self.state not in ASKED:
                 return self.state not in JOB_OF_STATE
-            parts = [self.data.get(name) or {} for name in ASKED[self.state]]
+            fields: Mapping[str, Any] = self.data
+            parts = [fields.get(name) or {} for name in ASKED[self.state]]
             total = sum(int(part.get("total") or 0) for part in parts)
             left = sum(int(part.get(name) or 0) for part in parts for name in ("open", "leased"))
             shown.show("expert" if self.state == "checking" else "people", total - left, total)
@@ -139,21 +144,21 @@ class Run(Resource):
         """
         return dict(self._get(f"commitments/{number}.json"))
 
-    def roster(self) -> list[dict[str, Any]]:
+    def roster(self) -> list[RosterEntry]:
         """Who labels: `user`, `role`, `share`, what is `open` and `done`, `last_label_at`, ... Empty where
         whoever is free takes the next item.
         """
-        return [dict(entry) for entry in self._get("roster/")["entries"]]
+        return list(self._get("roster/")["entries"])
 
     def hand_over(self, user: str) -> int:
         """Give up the open items of somebody on the roster who is absent; how many these were."""
         return int(self._post("hand-over/", {"user": user})["items"])
 
-    def final_audit(self) -> dict[str, Any]:
+    def final_audit(self) -> FinalAudit:
         """How far the final audit is: `planned`, `drawn_at`, `open`, `objection`, and once it is analysed
         `certified` and `sentence`. Raises NotFoundError where none is planned.
         """
-        return dict(self._get("final-audit/"))
+        return cast(FinalAudit, self._get("final-audit/"))
 
     def draw_final_audit(self) -> Job:
         """Once everything is labelled: draw the labels by people that the expert labels, too."""
@@ -162,6 +167,32 @@ class Run(Resource):
     def analyse_final_audit(self) -> Job:
         """Once the expert has labelled what was drawn: compute its certificate."""
         return self._job("analyse-final-audit/")
+
+    def waiting_work(self, part: str = "routed") -> WaitingWork:
+        """How many items of that part another program can be given now (`waiting`), whether a certificate
+        will rest on their labels (`blind`), and what must not be shown or done there (`conditions`).
+        """
+        return cast(WaitingWork, self._get("work/", {"part": part}))
+
+    def work(self, shape: str = "hypac", *, part: str = "routed") -> Iterator[dict[str, Any]]:
+        """What people still have to label, for another program: `shape` is `hypac` or `label-studio`, `part`
+        is `routed`, once the run is routed, or `calibration`, where what `waiting_work` says has to be kept.
+        Raises ConflictError where nothing of that part may be labelled elsewhere now.
+        """
+        return lines(self._transport, f"{self._path}work.ndjson", {"shape": shape, "part": part})
+
+    def take_back(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        people: Mapping[str, str] | None = None,
+        part: str = "routed",
+    ) -> Taken:
+        """Store what people answered there, at most 1,000 rows at once: how many are `stored` and `known`,
+        and `refused` with `row` and `reason`. `people`: the username here of whoever rows name otherwise.
+        """
+        body = {"rows": [dict(row) for row in rows], "people": dict(people or {}), "part": part}
+        return cast(Taken, self._post("work/", body))
 
     def cancel(self) -> Self:
         self._post("cancel/")

@@ -3,14 +3,17 @@
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from os import PathLike
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, cast
 
 from hypac_client.jobs import Job
+from hypac_client.models import Health, Mends, SourceData, Usability
 from hypac_client.records import NDJSON, Records, lines_file
 from hypac_client.resource import Resource, pages
 from hypac_client.transport import Transport
 
 UPLOADED = "uploaded"
+LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 CHANGED = ("name", "backend", "params", "cost_per_label", "cost_function", "prices", "price")
 """What a change would set back where it does not name it."""
 
@@ -19,6 +22,7 @@ class Source(Resource):
     """A model, at its place in the cascade."""
 
     title_field = "name"
+    data: SourceData
 
     @property
     def id(self) -> int:
@@ -34,49 +38,62 @@ class Source(Resource):
         return list(self.data.get("warnings") or [])
 
     @property
-    def usability(self) -> dict[str, Any]:
+    def usability(self) -> Usability:
         """How many of its answers a run could use and why not the others, as it was read; `sentence` says it
         in words. Empty where the server does not know."""
-        return dict(self.data.get("usability") or {})
+        return cast(Usability, dict(self.data.get("usability") or {}))
 
-    def health(self) -> dict[str, Any]:
+    def health(self) -> Health:
         """What is known of its answers before a run rests on them: `usability`, `reasons` with examples, and
         where that may be told now (`shown`) `confidence`, `classes`, `agreement` and `spellings`."""
-        return dict(self._transport.get(f"{self._path}health/"))
+        return cast(Health, self._get("health/"))
 
     def mend(
         self, *, blanks: bool = False, capitals: bool = False, labels: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
+    ) -> Mends:
         """Read its answers so from now on: repeated blanks count as one, capitals do not matter, and `labels`
         is what an answer says instead of a label -> that label. What is not given is set back."""
         body = {"blanks": blanks, "capitals": capitals, "labels": dict(labels or {})}
-        return dict(self._transport.request("PUT", f"{self._path}mends/", json=body))
+        return cast(Mends, self._transport.request("PUT", f"{self._path}mends/", json=body))
 
     def upload_predictions(
-        self, data: Records | str | PathLike[str] | IO[Any], *, format: str = "", revision: str = ""
+        self,
+        data: Records | str | PathLike[str] | IO[Any],
+        *,
+        format: str = "",
+        revision: str = "",
+        encoding: str = "",
     ) -> Job:
         """Answers of your own model, for a source whose backend is `uploaded`.
 
         A DataFrame or dictionaries, one row an item: `external_id`, `label`, one of `confidence`,
         `uncertainty` and `probabilities`, and where you have them `tokens_in`, `tokens_out`, `cost`. Or the
-        path of a file, or an open one, that has such rows as JSON Lines, gzipped or not. However many there
-        are, they are never in memory as a whole. Sending the same rows again changes nothing.
+        path of a file, or an open one, that has such rows: JSON Lines, CSV or TSV, gzipped or not, an Excel
+        workbook, a JSON list or Parquet, where other usual names of columns are known, too. However many
+        there are, they are never in memory as a whole. Sending the same rows again changes nothing.
 
-        `format`: `predictions`, or `openai_batch` for what OpenAI's Batch API gave back; else each line
-        tells. `revision`: that of the model where it is another than the source names.
+        `format`: `predictions`, `table`, or `openai_batch` for what OpenAI's Batch API gave back; else the
+        file tells. `revision`: that of the model where it is another than the source names. `encoding`: that
+        of a text that is neither UTF-8 nor marked as UTF-16; the error says which ones are possible.
         """
         project = self._path.partition("sources/")[0]
-        asked = {"format": format or None, "revision": revision or None}
+        name = Path(data).name if isinstance(data, str | PathLike) else ""
+        if name.endswith(LINES):
+            name = ""  # a server before 0.3 does not know the parameter, and reads no other file
+        asked = {"format": format, "revision": revision, "encoding": encoding, "name": name}
         with lines_file(data) as file:
             answer = self._transport.upload(
-                f"{self._path}predictions/", file, media_type=NDJSON, params=asked
+                f"{self._path}predictions/",
+                file,
+                media_type=NDJSON,
+                params={what: value or None for what, value in asked.items()},
             )
         return Job(self._transport, f"{project}jobs/{answer['id']}/", answer)
 
     def update(self, **fields: Any) -> "Source":
         """Change what is given of its fields, which are those of `Sources.add`; the others stay."""
         self.refresh()  # a list of sources has not all of them
-        return self._change("PUT", {**{name: self.data[name] for name in CHANGED}, **fields})
+        return self._change("PUT", {**{name: self[name] for name in CHANGED}, **fields})
 
     def remove(self) -> None:
         self._transport.request("DELETE", self._path)

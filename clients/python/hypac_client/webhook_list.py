@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hypac_client.models import WebhookData, WebhookDelivery
 from hypac_client.resource import Resource, pages
 from hypac_client.transport import Transport
 
@@ -11,6 +12,7 @@ class Webhook(Resource):
     """An address that is told of events."""
 
     title_field = "url"
+    data: WebhookData
 
     @property
     def id(self) -> int:
@@ -27,14 +29,13 @@ class Webhook(Resource):
 
     def rotate(self) -> str:
         """A new secret; the one before signs beside it for a day."""
-        self.data |= self._post("rotate/") or {}
-        return self.secret
+        return self._add(self._post("rotate/")).secret
 
     def test(self) -> None:
         """Have a test sent to it."""
         self._post("test/")
 
-    def deliveries(self, **filters: Any) -> Iterator[dict[str, Any]]:
+    def deliveries(self, **filters: Any) -> Iterator[WebhookDelivery]:
         """Its messages, the newest first; filters: `state`, `event`."""
         return pages(self._transport, f"{self._path}deliveries/", filters)
 

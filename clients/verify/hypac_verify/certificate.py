@@ -193,6 +193,16 @@ def _rows(draw: Path, plan: Plan, report: Report) -> tuple[list[Row], str]:
 def _check_ledger(document: Document, plan: Plan, report: Report) -> None:
     """What earlier runs had spent of alpha, as far as the document holds it."""
     provenance, where = document["provenance"], "certificate.json, provenance"
+    if provenance.get("suggestions_shown") is True:
+        report.notes.append(
+            "By its plan people see what a model answered when they label what the thresholds leave to them: "
+            "these labels are not blind, and count as right."
+        )
+    if provenance.get("calibration_elsewhere"):
+        report.notes.append(
+            "Labels of the calibration set were given in another program. The certificate rests on it that "
+            "they were given blind there, which nothing here can show."
+        )
     if "alpha_ledger" not in provenance and "alpha_total" not in provenance:
         report.unchecked.append("the ledger of alpha: the certificate holds none")
         return

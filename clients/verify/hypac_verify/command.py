@@ -56,7 +56,7 @@ NAMES = (
 
 
 def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
-    """The folder and its files by the names of a delivery, which may have run and delivery in front.
+    """The folder and its files by the names of a delivery, which may have project, run and delivery in front.
 
     Raises
     ------

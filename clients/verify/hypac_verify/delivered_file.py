@@ -23,14 +23,18 @@ ADDED = (
     "run", "certificate_id", "reason", "expert_saw",
 )  # fmt: skip
 """Our columns, the last of the file; one that was taken has ``hypac_`` in front."""
-MORE = (
-    (*ADDED, "taken_in", "audited"), (*ADDED, "taken_in"), ADDED,
-    (*ADDED[:-1], "taken_in", "audited"), (*ADDED[:-1], "taken_in"), ADDED[:-1],
+LATER, SUGGESTION = ("taken_in", "audited"), ("suggestion",)
+MORE = tuple(
+    (*ours, *LATER[:later], *SUGGESTION[:suggestion])
+    for later in (2, 1, 0) for ours in (ADDED, ADDED[:-1]) for suggestion in (1, 0)
 )  # fmt: skip
-"""The same where a run took items in after the draw, and in older deliveries without `expert_saw`."""
+"""The same where a run took items in after the draw or showed suggestions, and in older deliveries without
+`expert_saw`.
+"""
 PERSON, EXPERT = "person", "expert"
 WAITS = ("it waits for a person", "it waits for the expert")
 SAW = {"asked", "recheck", "routed", "second_look", "no_answer", "audit", "alarm", "final"}
+SHOWN = {"none", "taken", "other"}
 SETTLED_BY = {"majority", "adjudicated", "dawid_skene", "imported"}
 READABLE = ("labels.jsonl", "labels.csv", "labels.tsv")
 OTHERS = (
@@ -62,6 +66,7 @@ class Delivered:
     expert_saw: str | None
     taken_in: int | None = None
     audited: bool | None = None
+    suggestion: str | None = None
 
 
 def rows_of(path: Path, name: str) -> Iterator[Delivered]:
@@ -169,4 +174,5 @@ def _row(originals: Document, values: Document, where: str) -> Delivered:
         part(values, "expert_saw", text, where) if "expert_saw" in values else None,
         part(values, "taken_in", (int, type(None)), where) if "taken_in" in values else None,
         part(values, "audited", (bool, type(None)), where) if "audited" in values else None,
+        part(values, "suggestion", text, where) if "suggestion" in values else None,
     )

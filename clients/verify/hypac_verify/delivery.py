@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hypac_verify.certificate import Checked, sentence
 from hypac_verify.committed_files import Said
-from hypac_verify.delivered_file import EXPERT, PERSON, SAW, SETTLED_BY, WAITS, Delivered, rows_of
+from hypac_verify.delivered_file import EXPERT, PERSON, SAW, SETTLED_BY, SHOWN, WAITS, Delivered, rows_of
 from hypac_verify.draw import entropy_of, pool_hash, salt_of, tie_break
 from hypac_verify.reading import Key, Report, Row
 from hypac_verify.score_chains import Chain, item_said
@@ -261,6 +261,8 @@ def _row_faults(row: Delivered, checked: Checked, counts: Counts) -> Iterator[st
         yield "'settled_by' says something else"
     if row.expert_saw is not None and (row.expert_saw not in SAW or not checked.by_expert):
         yield "'expert_saw' says something else"
+    if row.suggestion is not None and not _may_be_suggested(row, checked):
+        yield "'suggestion' says something else"
     if row.certificate_id not in (None, checked.certificate_id):
         yield "it names another certificate than this one"
     if row.certificate_id is not None and row.settled_by == "imported":
@@ -270,6 +272,16 @@ def _row_faults(row: Delivered, checked: Checked, counts: Counts) -> Iterator[st
         counts.people_before += row.source in (PERSON, EXPERT) and row.settled_by != "imported"
     if row.source in set(names or ()) and checked.run is not None and row.run != checked.run:
         yield "a model's label of another run"
+
+
+def _may_be_suggested(row: Delivered, checked: Checked) -> bool:
+    """Whether a label may say what was shown with it: people gave it in this run, which shows suggestions."""
+    return (
+        checked.document["provenance"].get("suggestions_shown") is True
+        and row.source == PERSON
+        and (checked.run is None or row.run == checked.run)
+        and row.suggestion in SHOWN
+    )
 
 
 def _later_faults(
@@ -309,6 +321,8 @@ def _asked_fault(row: Delivered, of_draw: Row, checked: Checked) -> str:
     if not checked.by_expert:
         if of_draw.label is not None and (row.label, row.source) != (of_draw.label, PERSON):
             return "it does not carry the label that the draw has"
+        if of_draw.label is not None and row.suggestion not in (None, "none"):
+            return "people label the draw without a suggestion, and it says that one was shown"
         return (
             "" if of_draw.label is not None or row.source != PERSON else "nobody could label it by the draw"
         )

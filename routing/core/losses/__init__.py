@@ -27,6 +27,7 @@ from routing.core.losses.math_equivalence import MathEquivalenceKind
 from routing.core.losses.numeric import NumericKind
 from routing.core.losses.own import own_loss
 from routing.core.losses.sets import JaccardKind, SetEqualKind
+from routing.core.losses.token_f1 import TokenF1Kind
 from routing.core.losses.zero_one import ZeroOneKind
 from routing.core.messages import declare, gettext_noop, say
 from routing.core.registry import Registry
@@ -40,6 +41,7 @@ LOSSES: Registry[LossKind] = Registry(
     SetEqualKind(),
     JaccardKind(),
     CosineDistanceKind(),
+    TokenF1Kind(),
 )
 
 __all__ = [

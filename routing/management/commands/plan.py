@@ -65,6 +65,11 @@ class Command(ScriptCommand):
         )
         for name in JSON:
             parser.add_argument(_option(name), metavar="JSON")
+        parser.add_argument(
+            "--suggestions",
+            action="store_true",
+            help="show whoever labels a routed item what a model answered",
+        )
         parser.add_argument("--start", action="store_true", help="start a run of it")
         parser.add_argument(
             "--anyway", action="store_true", help="start it also where it can certify nothing"
@@ -154,6 +159,8 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
     for name, option in (("roster", "annotator"), ("expert", "expert")):
         if options[option]:
             fields[name] = _roster(_option(option), options[option])
+    if options["suggestions"]:
+        fields["suggestions"] = True
     for name in JSON:
         if options[name] is not None:
             try:

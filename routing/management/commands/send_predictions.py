@@ -6,9 +6,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from annotation.imports.encodings import ENCODINGS
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting
-from routing.sources.backends.uploaded.lines import FORMATS
 from routing.sources.sent_answers import refuse_other_backends, send_answers, store_answers_file
+from routing.sources.sent_reading import READ_AS
 
 
 class Command(ScriptCommand):
@@ -17,9 +18,12 @@ class Command(ScriptCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_project(parser)
         parser.add_argument("source", help="name of the source")
-        parser.add_argument("file", type=Path, help="one JSON object a line")
+        parser.add_argument("file", type=Path, help="one JSON object a line, or a table")
         parser.add_argument("--revision", default="", help="other than the one that the source names")
-        parser.add_argument("--format", default="", choices=["", *FORMATS], help="else each line tells")
+        parser.add_argument("--format", default="", choices=["", *READ_AS], help="else the file tells")
+        parser.add_argument(
+            "--encoding", default="", choices=["", *ENCODINGS], help="of a text that does not say it itself"
+        )
         add_waiting(parser)
         super().add_arguments(parser)
 
@@ -38,5 +42,6 @@ class Command(ScriptCommand):
             stored_file=stored,
             revision=options["revision"],
             format_name=options["format"],
+            encoding=options["encoding"],
         )
         self.read_file(job, options, does="takes in", adds="predictions", of="lines")

@@ -61,7 +61,8 @@ def ask_expert(*, run: Run, user: User | None) -> Job:
 
 def bring_to_expert(context: JobContext) -> dict[str, Any]:
     """The job "ask_expert"."""
-    run = Run.objects.select_related("project", "calibration_batch").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project", "calibration_batch")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     if run.state != State.CALIBRATING:
         return {"state": run.state}
     context.progress(stage=Words(gettext_noop("What the expert labels")))

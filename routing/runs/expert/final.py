@@ -150,7 +150,8 @@ def analyse_final_audit(*, run: Run, user: User | None) -> Job:
 
 def draw_sample(context: JobContext) -> dict[str, Any]:
     """The job "draw_final_audit"."""
-    run = Run.objects.select_related("project", "expert_routed_batch").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project", "expert_routed_batch")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     context.progress(stage=Words(gettext_noop("Drawing the final audit")))
     with context.chunk():
         # A correction, which locks the batch first, waits for this, and then finds what was drawn.
@@ -190,7 +191,8 @@ def draw_sample(context: JobContext) -> dict[str, Any]:
 
 def analyse_sample(context: JobContext) -> dict[str, Any]:
     """The job "analyse_final_audit"."""
-    run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project", "certificate")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     context.progress(stage=Words(gettext_noop("Certificate")))
     drawn, final = run.final_audit, final_plan_of(run)
     if final is None or hasattr(drawn, "certificate"):

@@ -20,6 +20,7 @@ from routing.runs.audits import AuditState
 from routing.runs.expert.analyse import PEOPLE, REFERENCES, SLICES
 from routing.runs.expert.audit import audit_state
 from routing.runs.expert.final import FinalState, final_state
+from routing.runs.kept_of_people import with_names_of_today
 from routing.runs.two_people import outwards
 
 
@@ -101,7 +102,9 @@ class ExpertReport:
     def final_in_words(self) -> str:
         """What the final audit found, in the language of the reader; "" before its analysis."""
         found = self.final and self.final.certificate
-        return stored_in_words(found.messages, found.sentence) if found else ""
+        if not found:
+            return ""
+        return stored_in_words(with_names_of_today(found.audit.run, found.messages), found.sentence)
 
     @property
     def all_rows(self) -> list[PeopleRow]:

@@ -128,7 +128,8 @@ def _refuse_changed(run: Run) -> None:
 
 def take_in_items(context: JobContext) -> dict[str, Any]:
     """The job "take_in"."""
-    run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
+    runs = Run.objects.select_related("project", "certificate")
+    run = runs.get(pk=context.params["run"], project=context.job.project_id)
     intake = run.intakes.get(pk=context.params["intake"])
     if intake.finished_at is not None:  # by a worker that died before it could say so
         return _result(intake)
@@ -277,4 +278,5 @@ def _batch(run: Run, *, blind: bool) -> WorkBatch:
         overlap=run.overlap,
         overlap_share=run.overlap_share,
         people=who_is_asked(run),
+        suggests=run.suggestions and not blind,
     )

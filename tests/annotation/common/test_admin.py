@@ -13,6 +13,7 @@ from annotation.labelling import queue
 from annotation.models import (
     AttemptBucket,
     AuditEvent,
+    AuthenticatorApp,
     Choice,
     Comment,
     Connection,
@@ -24,11 +25,16 @@ from annotation.models import (
     KeyedRequest,
     Label,
     Mail,
+    Passkey,
     PracticeAnswer,
     Project,
+    RecoveryCode,
     ReplacedChoice,
     Settlement,
+    ShownSuggestion,
+    SignOnSession,
     Skip,
+    UsedOnce,
     WorkBatch,
     WorkItem,
 )
@@ -58,6 +64,7 @@ def rows(db) -> None:
     task = queue.claim(project=project, user=user)
     queue.skip(user=user, work_item_id=task.work_item.pk, token=task.token, reason="other")
     Draft.objects.create(work_item=WorkItem.objects.first(), user=user, value="cat")
+    ShownSuggestion.objects.create(work_item=WorkItem.objects.first(), user=user, value="cat", source="m")
     JobProblem.objects.create(job=Job.objects.create(project=project, kind="import"), where="x", message="y")
     Settlement.objects.create(
         batch=WorkBatch.objects.get(), item=items[0], value="cat", method=Settlement.Method.MAJORITY
@@ -89,6 +96,11 @@ def rows(db) -> None:
     PracticeAnswer.objects.create(held_out=held_out, user=user, value="cat", is_right=True)
     ReplacedChoice.objects.create(project=project, key="emu", name="emu", into=["cat"], created_by=user)
     make_token(user=user, name="nightly")
+    AuthenticatorApp.objects.create(user=user, secret="s")
+    Passkey.objects.create(user=user, name="key", credential_id="i", credential="c", handle="h")
+    RecoveryCode.objects.create(user=user, code_hash="r")
+    SignOnSession.objects.create(user=user, session_key="k" * 32, ends_at=timezone.now())
+    UsedOnce.objects.create(name="logout:0", until=timezone.now())
     AttemptBucket.objects.create(name="address:192.0.2.1")
     Mail.objects.create(kind="work", user=user, to="ann@example.org", next_attempt_at=timezone.now())
     KeyedRequest.objects.create(user=user, key="k", address="POST /", created_at=timezone.now())

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.client_types import FILE, module
+
 pytestmark = pytest.mark.costly
 # What a lease's token gives, nobody but its holder can use: an answer that holds one is kept and given again.
 SECRETS = {"secret", "link"}
@@ -133,6 +135,10 @@ def _at(schema: Any, ref: str) -> Any:
     for name in ref.removeprefix("#/").split("/"):
         schema = schema[name]
     return schema
+
+
+def test_the_client_s_types_are_those_of_the_schema(schema) -> None:
+    assert FILE.read_text() == module(schema), "run `python -m tests.client_types`"
 
 
 @pytest.mark.django_db

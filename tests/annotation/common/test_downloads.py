@@ -38,7 +38,8 @@ def test_a_download_says_its_length_and_checksum(client_of, world, delivery) -> 
     assert answer.headers["Content-Length"] == str(len(content))
     assert answer.headers["ETag"] == f'"{digest.hexdigest()}"'
     assert answer.headers["Repr-Digest"] == f"sha-256=:{base64.b64encode(digest.digest()).decode()}:"
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="run-1-delivery-1-labels.jsonl"'
+    name = f"{world.project.slug}-run-1-delivery-1-labels.jsonl"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "no-cache" in answer.headers["Cache-Control"]
 

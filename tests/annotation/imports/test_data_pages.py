@@ -31,6 +31,14 @@ class TestImport:
         file = SimpleUploadedFile(name, content)
         return client.post(reverse("import_upload", args=[project.slug]), {"file": file})
 
+    def test_a_heading_of_one_column_that_reads_like_an_item_is_asked_about(self, owner, project) -> None:
+        rows = "Where is my parcel\nIt came broken\nThanks\n"
+        doubt = "The first line is taken as the name of the column: “Where is my parcel”"
+        assert doubt in text(owner.get(self.upload(owner, project, rows.encode()).url))
+        for heading in ("said", "body of mail,id"):
+            page = text(owner.get(self.upload(owner, project, f"{heading}\n{rows}".encode()).url))
+            assert "The first line is taken" not in page
+
     def test_a_file_is_shown_mapped_and_imported(self, owner, project) -> None:
         answer = self.upload(owner, project, b"id,text,more\na,hello,1\nb,world,2\n")
         page = text(owner.get(answer.url))

@@ -38,6 +38,10 @@ def test_a_delivery_is_told_by_its_columns_whatever_they_are_called_beside_other
     )
     twice = ["text", *ADDED, *(f"hypac_{name}" for name in ADDED)]
     assert columns_of(twice)["source"] == "hypac_source"
+    assert list(columns_of(["text", *ADDED, "expert_saw", "hypac_suggestion", "own"]).values())[-2:] == [
+        *("expert_saw", "hypac_suggestion"),
+    ]
+    assert {*DELIVERED} <= columns_of(["suggestion", *DELIVERED[:-1], "hypac_suggestion"]).keys()
     assert not columns_of(["text", *ADDED[:-1]])
     assert not columns_of(["text", "external_id", "certificate_id", "label"])
 

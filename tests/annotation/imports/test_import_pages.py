@@ -73,23 +73,6 @@ class TestMapping:
         again = text(owner.get(upload(owner, project, f"said,seconds,ticket\n{rows}x,1,T-99\n")))
         assert "is proposed: none" not in again
 
-    def test_a_column_with_its_confidence_is_said_to_be_a_model(self, owner, project) -> None:
-        page = text(owner.get(upload(owner, project, "body,bert,bert_conf\none,a,0.5\ntwo,b,0.7\n")))
-        assert shown(page) == ["body"]
-        assert "<bdi>“bert”</bdi> with <bdi>“bert_conf”</bdi> reads like the answers of a model." in page
-        assert "<strong>bert</strong></bdi>: by its name" in page
-
-    def test_other_answers_name_the_kind_of_model_that_reads_them(self, owner, project) -> None:
-        rows = "body,small_model,small_conf\n" + "".join(
-            f"text {n},{['cat', 'dog'][n % 2]},0.5\n" for n in range(8)
-        )
-        page = text(owner.get(upload(owner, project, rows)))
-        kind = "“Answers that came with the data”"
-        assert f"“Add a model” on the page “Sources” reads them as {kind}." in page
-        assert f"choose {kind}" in text(owner.get(reverse("sources", args=[project.slug])))
-        form = text(owner.get(reverse("source_new", args=[project.slug])))
-        assert kind.strip("“”") in form
-
     @pytest.mark.parametrize("name", ["jsonl", "doccano", "label_studio"])
     def test_a_table_that_is_read_as_json_says_that_no_line_is_any(self, owner, project, name) -> None:
         page = text(owner.post(upload(owner, project, ROWS), {"format": name, "do": "look"}))

@@ -11,7 +11,7 @@ from django.utils.translation import gettext, override
 
 from annotation import failures
 from annotation.errors import HypacError, InputError, JobFailedError
-from annotation.jobs import jobs
+from annotation.jobs import jobs, kinds
 from annotation.jobs.context import JobContext
 from annotation.models import Job
 from testbed.factories import make_project
@@ -28,7 +28,7 @@ def failed(db, monkeypatch) -> Job:
     def spill(_context: JobContext) -> None:
         raise SPILLED.error(litres=3)
 
-    monkeypatch.setitem(jobs._kinds, "spill", jobs.Kind("spill", "Spill", spill, lambda _job: "default"))
+    monkeypatch.setitem(kinds.KINDS, "spill", kinds.Kind("spill", "Spill", spill, lambda _job: "default"))
     job = jobs.enqueue(project=make_project(), kind_name="spill", params={})
     with override("fr"):  # whatever the worker speaks
         jobs.run(job.pk)

@@ -8,7 +8,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
-from annotation.jobs import context as job_context, jobs
+from annotation.jobs import context as job_context, jobs, kinds
 from annotation.jobs.context import JobContext
 from annotation.models import Job, JobProblem, WebhookDelivery
 from annotation.outside.webhooks.manage import create_webhook
@@ -127,7 +127,7 @@ class TestRun:
     ) -> None:
         job = make_job()
         with monkeypatch.context() as older:
-            older.setattr(jobs, "_kinds", {})
+            older.setattr(kinds, "KINDS", {})
             assert jobs.run(job.pk) is False
             assert (state(job), job.attempts) == (Job.State.QUEUED, 0)
             silence(job)
@@ -137,7 +137,7 @@ class TestRun:
 
     def test_a_kind_that_no_version_knows_fails_in_the_end(self, make_job, monkeypatch) -> None:
         job = make_job()
-        monkeypatch.setattr(jobs, "_kinds", {})
+        monkeypatch.setattr(kinds, "KINDS", {})
         silence(job)
         Job.objects.update(created_at=timezone.now() - timedelta(days=2))
         assert jobs.reconcile() == 0

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from annotation.errors import InputError
 from annotation.imports.formats import excel
-from annotation.jobs import jobs
+from annotation.jobs import jobs, kinds
 from annotation.jobs.context import JobContext, out_of_memory
 from annotation.models import Job, Project
 from hypac_site import worker_memory
@@ -155,7 +155,7 @@ def test_what_wants_too_much_is_not_tried_again(monkeypatch, error: Exception) -
     job.refresh_from_db()
     assert (job.state, job.attempts) == (Job.State.FAILED, 1)
     assert "HYPAC_WORKER_MEMORY_MB" in job.error
-    monkeypatch.delitem(jobs._kinds, "starved")
+    monkeypatch.delitem(kinds.KINDS, "starved")
 
 
 def test_where_a_worker_has_no_limit_none_is_named(settings) -> None:

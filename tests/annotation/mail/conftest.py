@@ -4,7 +4,7 @@ import pytest
 
 from annotation.common import workers
 from hypac_site.environment import mail_settings
-from tests.mail_server import MailServer
+from testbed.mail_server import MailServer
 
 
 @pytest.fixture

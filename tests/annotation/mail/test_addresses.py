@@ -11,7 +11,7 @@ from annotation.mail.sending import send_due
 from annotation.models import Mail, User
 from annotation.people.members import create_account
 from testbed.factories import make_project, make_user
-from tests.mail_server import MailServer, words_of
+from testbed.mail_server import MailServer, words_of
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long enough secret"

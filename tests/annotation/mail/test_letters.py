@@ -9,13 +9,16 @@ from django.test import Client
 from django.utils import timezone
 
 from annotation.common import events
+from annotation.common.mail import tell_of_log_in
 from annotation.labelling import queue
 from annotation.mail.digest import post_digests
+from annotation.mail.letters import LOG_IN
 from annotation.mail.sending import send_due
 from annotation.models import Invitation, Mail, Project, User
 from annotation.people.invitations import revoke_invitation
-from testbed.factories import add_member, make_items, make_project
-from tests.mail_server import words_of
+from annotation.projects.audit_words import ACTIONS
+from testbed.factories import add_member, make_items, make_project, make_user
+from testbed.mail_server import words_of
 
 pytestmark = pytest.mark.django_db
 
@@ -132,3 +135,31 @@ def test_an_invitation_is_sent_and_its_link_is_stored_nowhere(server, project) -
     client.post(address, form)
     revoke_invitation(invitation=Invitation.objects.latest("pk"), actor=project.created_by)
     assert send_due() == 0
+
+
+def test_a_name_of_several_lines_makes_no_headers(server, project) -> None:
+    manager = member(project, "manager")
+    Project.objects.filter(pk=project.pk).update(name="Cats\r\nBcc: evil@example.org\n\nHello")
+    project.refresh_from_db()
+    events.emit(project=project, event="run.calibration_done", data={"run": 3, "url": "/"}, key="3")
+    assert send_due() == 1
+    [letter] = server.taken
+    assert letter["To"] == manager.email
+    assert letter["Bcc"] is None
+    assert "Cats Bcc: evil@example.org Hello" in letter["Subject"]
+
+
+def test_how_somebody_logs_in_is_told_whatever_they_wish(server) -> None:
+    ann = make_user("ann", email="ann@lab.example", mail_notices=False, mail_work=False)
+    tell_of_log_in(ann, "account.passkey_added")
+    assert not Mail.objects.exists(), "the address is not known to be theirs"
+    ann.email_confirmed_at = timezone.now()
+    ann.save()
+    for event in LOG_IN:
+        assert event in ACTIONS
+        tell_of_log_in(ann, event)
+    assert send_due() == len(LOG_IN)
+    for letter in server.taken:
+        words = words_of(letter)
+        assert "the account ann" in words
+        assert "https://labels.example/account/" in words

@@ -118,7 +118,7 @@ class TestReading:
         assert second["next"] is None
         (image,) = second["results"]
         assert image["image"].startswith(f"/api/v1/projects/{project.slug}/images/")
-        assert set(image) == {"id", "external_id", "text", "image"}
+        assert set(image) == {"id", "external_id", "text", "image", "erased"}
 
     def test_jobs(self, project) -> None:
         job = Job.objects.create(project=project, kind="import", error="line 3: bad", params={"file": 1})
@@ -163,8 +163,8 @@ class TestQueue:
             said = response.json()["task"] | {"expires_at": "", "token": ""}
             assert "0.97" not in str(said)
             names = {"work_item", "item", "name", "external_id", "token"}
-            assert set(found) == {*names, "expires_at", "draft_value", "correcting"}
-            assert set(found["item"]) == {"id", "text", "image"}
+            assert set(found) == {*names, "expires_at", "draft_value", "correcting", "suggestion"}
+            assert set(found["item"]) == {"id", "text", "image", "erased"}
 
     def test_the_whole_name_is_for_whoever_may_list_the_items(self, project) -> None:
         # Folders of an archive may be classes.

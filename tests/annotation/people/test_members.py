@@ -178,7 +178,7 @@ class TestAccess:
         access = access_to(project.created_by, project.slug)
         possible = {action for action in ROLES_BY_ACTION if access.allows(action)}
         assert {action for action in possible if not action.endswith(".view")} == {
-            "members.edit", "project.archive", "project.duplicate", "project.delete"
+            "items.erase", "members.edit", "project.archive", "project.duplicate", "project.delete"
         }  # fmt: skip
         assert {"items.view", "runs.view", "deliveries.view"} <= possible
 

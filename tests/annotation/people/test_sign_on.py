@@ -1,6 +1,5 @@
 """Logging in by an OpenID Connect provider: a real one, which the tests start."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -14,25 +13,11 @@ from annotation.people import members, password_links, tokens
 from annotation.people.sign_on import sign_on
 from hypac_site.environment import ROLES
 from testbed.factories import PASSWORD, add_member, make_project, make_user
-from tests.openid_provider import CLIENT, OpenIDProvider, openid_provider
 
 pytestmark = pytest.mark.django_db
 
 ADA = {"preferred_username": "ada", "given_name": "Ada", "email": "ada@lab.example", "email_verified": True}
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[OpenIDProvider]:
-    with openid_provider() as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running, settings) -> OpenIDProvider:
-    settings.HYPAC_OIDC_ISSUER, settings.HYPAC_OIDC_CLIENT_ID = running.issuer, CLIENT
-    settings.HYPAC_OIDC_CLIENT_SECRET, settings.HYPAC_OIDC_NAME = "s3cret", "the lab"
-    running.knows("1", **ADA)
-    return running
+KNOWN = {"1": ADA}
 
 
 def told(response) -> str:

@@ -14,6 +14,9 @@ ITEMS = 150
 
 
 def prepare() -> None:
+    from django.conf import settings
+
+    settings.HYPAC_JOB_STALE_SECONDS = 600  # nobody dies here: a slow computer is not to be taken for dead
     from annotation.common.files import store_file
     from annotation.models import Job
     from annotation.projects.lifecycle import delete_project

@@ -19,12 +19,17 @@ from annotation.labelling import queue
 from annotation.models import (
     AttemptBucket,
     AuditEvent,
+    AuthenticatorApp,
     Item,
     KeyedRequest,
     Label,
     Mail,
+    Passkey,
     Project,
+    RecoveryCode,
+    SignOnSession,
     StoredFile,
+    UsedOnce,
     User,
 )
 from annotation.people.invitations import accept, create_invitation
@@ -316,10 +321,11 @@ class TestDelete:
         assert (removed.action, removed.target) == ("project.removed", deleted.target)
 
     def test_no_table_of_a_project_is_forgotten(self) -> None:
-        """All but accounts, letters to them, and what is kept of requests for a day, belongs to a project."""
+        """All but accounts and how they log in, letters to them, and what is kept of requests for a day."""
         listed = {model for model, _ in tables_of(Project)}
         own = {model for app in ("annotation", "routing") for model in apps.get_app_config(app).get_models()}
-        assert own - listed == {User, Mail, KeyedRequest, AttemptBucket}
+        log_in = {AuthenticatorApp, Passkey, RecoveryCode, SignOnSession, UsedOnce}
+        assert own - listed == {User, Mail, KeyedRequest, AttemptBucket, *log_in}
 
     def test_the_page_says_that_work_under_way_is_cancelled(self, project, owner) -> None:
         jobs.enqueue(project=project, kind_name="import", params={})

@@ -30,7 +30,7 @@ class TestDisputes:
         assert [answer["value"] for answer in row["answers"]] == ["cat", "dog"]
         assert [answer["annotator"] for answer in row["answers"]] == [None, None]
         assert row["item"]["text"] == several.items[0].text
-        assert set(row["item"]) == {"id", "text", "image"}
+        assert set(row["item"]) == {"id", "text", "image", "erased"}
         (named,) = api.get("reviews/", names="true").json()["results"]
         assert [answer["annotator"] for answer in named["answers"]] == [
             person.username for person in several.people

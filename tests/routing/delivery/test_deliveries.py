@@ -12,7 +12,7 @@ from annotation.labelling import queue
 from annotation.models import Item, Job, Label
 from routing.core.keys import V_MAX, Key
 from routing.delivery.deliver import deliver
-from routing.labels.page import ADDED, OF_LATER_ITEMS, DeliveryInfo, Row, added_names
+from routing.labels.page import ADDED, OF_SOME_RUNS, DeliveryInfo, Row, added_names
 from routing.models import Delivery, PoolItem, Prediction, Route, Run, Source
 from routing.runs import route as routing_stage
 from routing.runs.cancel import cancel_run
@@ -70,7 +70,7 @@ def test_original_columns_come_first_and_in_order():
     files = delivered(world, world.complete(m=20))
     header = next(csv.reader(io.StringIO(files["labels.csv"].decode())))
     original = ["text", "model1", "confidence1", "model2", "confidence2"]
-    ours = [name for name in ADDED if name not in OF_LATER_ITEMS]
+    ours = [name for name in ADDED if name not in OF_SOME_RUNS]
     assert header == [*original, *ours]
     assert list(lines_of(files)[0]) == [*original, *ours]
     assert [row["text"] for row in rows_of(files)] == [f"text {index}" for index in range(60)]

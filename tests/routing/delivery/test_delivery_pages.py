@@ -108,7 +108,8 @@ def test_the_archive_holds_all_files_and_verifies_by_the_command_shown(client_of
     client = client_of(world.manager)
     path = reverse("delivery_zip", args=[world.project.slug, delivery.pk])
     answer = client.get(path)
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="run-1-delivery-1.zip"'
+    name = f"{world.project.slug}-run-1-delivery-1.zip"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
     assert answer.streaming
     content = b"".join(answer.streaming_content)
     assert b"".join(client.get(path).streaming_content) == content
@@ -270,7 +271,10 @@ def test_what_the_formats_cannot_carry_is_said_and_counted(client_of) -> None:
     assert "the first it is as it was. Here: 1 of them." in words
     folder = reverse("delivery_file", args=[world.project.slug, delivery.pk, "dataset/README.md"])
     answer = client.get(folder)
-    assert 'filename="run-1-delivery-1-dataset-README.md"' in answer.headers["Content-Disposition"]
+    assert (
+        f'filename="{world.project.slug}-run-1-delivery-1-dataset-README.md"'
+        in answer.headers["Content-Disposition"]
+    )
     content = b"".join(answer.streaming_content).decode()
     assert content.startswith("---\npretty_name: ")
     assert content.endswith(words)

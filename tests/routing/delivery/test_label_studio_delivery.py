@@ -26,7 +26,7 @@ from annotation.review.decide import decide_dispute
 from routing.delivery.formats.base import Files
 from routing.delivery.formats.label_studio import LabelStudioWriter
 from routing.labels.page import DeliveryInfo, Page, Row as DeliveredRow
-from routing.sources.suggested import suggested_sources
+from routing.sources.suggested import found_models
 from testbed.factories import add_member, make_project, make_user
 from tests import label_studio_story
 from tests.annotation.imports.test_imports import import_file, storage, store
@@ -79,7 +79,7 @@ def files() -> tuple[list[dict[str, Any]], dict[str, bytes]]:
 def test_predictions_become_a_source_that_nobody_sees() -> None:
     given, _truth = export(20)
     project, _job = brought(given)
-    (suggestion,) = suggested_sources(project)
+    (suggestion,) = found_models(project).sound
     assert suggestion.name == MODEL
     assert suggestion.params == {"label_column": f"{MODEL}.label", "confidence_column": f"{MODEL}.score"}
     assert routing_port().hidden_columns(project=project) >= SECRET

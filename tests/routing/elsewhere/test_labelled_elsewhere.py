@@ -4,10 +4,15 @@ import json
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
-from annotation.models import AuditEvent, Label, WorkItem
+from annotation.labelling import queue
+from annotation.models import AuditEvent, Item, Label, User, WorkItem
+from testbed.delivered import delivered
+from testbed.experts import ExpertWorld
 from testbed.factories import add_member
-from testbed.worlds import make_world
+from testbed.worlds import make_world, rows_of
+from tests.verify.reports import found_in
 
 pytestmark = pytest.mark.django_db
 
@@ -19,10 +24,21 @@ def world():
     return made
 
 
-def out(client, world, shape="label-studio", user=None):
+def newest(world):
+    return world.project.runs.order_by("-number").first().number
+
+
+def out(client, world, shape="label-studio", user=None, **more):
     client.force_login(user or world.manager)
-    address = reverse("api_run_work_lines", args=[world.project.slug, 1])
-    return client.get(address, {"shape": shape})
+    address = reverse("api_run_work_lines", args=[world.project.slug, newest(world)])
+    return client.get(address, {"shape": shape, **more})
+
+
+def waiting(client, world, part, *, status=200):
+    client.force_login(world.manager)
+    response = client.get(reverse("api_run_work", args=[world.project.slug, newest(world)]), {"part": part})
+    assert response.status_code == status
+    return response.json()
 
 
 def lines(response):
@@ -32,7 +48,7 @@ def lines(response):
 
 def back(client, world, rows, **more):
     client.force_login(world.manager)
-    address = reverse("api_run_work", args=[world.project.slug, 1])
+    address = reverse("api_run_work", args=[world.project.slug, newest(world)])
     return client.post(address, {"rows": rows, **more}, content_type="application/json")
 
 
@@ -93,14 +109,143 @@ def test_rows_without_a_person_or_an_item_of_the_run_are_refused(client, world):
     assert "no member" in taken["refused"][0]["reason"]
 
 
-def test_the_calibration_set_is_not_given_out(client):
+def test_the_calibration_set_is_given_out_by_name_alone(client):
     world = make_world(100)
     world.start(m=40)
     world.do("prepare_run")
     response = out(client, world)
     assert response.status_code == 409
-    assert "blind" in response.json()["detail"]
+    assert "part=calibration" in response.json()["detail"]
     assert back(client, world, [{"item": 1, "value": "cat"}]).status_code == 409
+    assert not AuditEvent.objects.filter(action="run.handed_out").exists()
+
+
+def test_a_calibration_set_labelled_elsewhere_is_certified_and_says_so(client, tmp_path):
+    world = make_world(100)
+    run = world.start(m=40)
+    world.do("prepare_run")
+    told = waiting(client, world, "calibration")
+    batch = world.project.runs.get().calibration_batch
+    assert (told["waiting"], told["blind"]) == (batch.work_items.count(), True)
+    assert any("what a model answered" in sentence for sentence in told["conditions"])
+    tasks = lines(out(client, world, part="calibration"))
+    assert len(tasks) == told["waiting"]
+    assert {tuple(task["data"]) for task in tasks} == {("text",)}
+    ann = world.annotators[0]
+    names = dict(Item.objects.values_list("pk", "external_id"))
+    rows = [answered(task, world.truth[names[task["meta"]["hypac"]["item"]]]) for task in tasks]
+    people = {"user 3": ann.username}
+    taken = back(client, world, rows[:-1], people=people, part="calibration").json()
+    assert (taken["stored"], taken["refused"]) == (len(rows) - 1, [])
+    assert waiting(client, world, "calibration")["waiting"] == 1
+    world.label()  # the last one here
+    world._route(world._analyse(run))
+    certificate = json.loads(run.certificate.document)
+    assert certificate["provenance"]["calibration_elsewhere"] == len(rows) - 1
+    said = f"people gave in another program: {len(rows) - 1}."
+    for name in ("run", "run_certificate_page"):
+        page = client.get(reverse(name, args=[world.project.slug, 1])).content.decode()
+        assert said in page, name
+        assert "without seeing any answer" not in page, name
+    files = delivered(world, run)
+    assert said in files["README.md"].decode()
+    assert f"{len(rows) - 1} of their answers came from another program" in files["README.md"].decode()
+    assert "without seeing any answer" not in files["README.md"].decode()
+    checked = found_in(tmp_path / "files", files)
+    assert (checked.code, checked.faults) == (0, "")
+    assert "given in another program" in checked.notes
+    assert waiting(client, world, "calibration", status=409)["code"] == "no_calibration_items"
+
+
+def test_without_labels_from_elsewhere_nothing_is_said_of_them(client, world):
+    certificate = json.loads(world.project.runs.get().certificate.document)
+    assert "calibration_elsewhere" not in certificate["provenance"]
+    assert "another program" not in delivered(world, world.project.runs.get())["README.md"].decode()
+    told = waiting(client, world, "routed")
+    assert (told["blind"], len(told["conditions"])) == (False, 2)
+
+
+def test_who_saw_model_output_gives_no_blind_label_elsewhere(client):
+    world = make_world(200)
+    world.analysed(m=40)
+    world.start(m=40)
+    world.do("prepare_run")
+    tasks = lines(out(client, world, "hypac", part="calibration"))
+    row = {"item": tasks[0]["item"], "value": "cat", "annotator": world.manager.username}
+    taken = back(client, world, [row], part="calibration").json()
+    assert taken["stored"] == 0
+    assert "with your role you can see what its models predicted" in taken["refused"][0]["reason"]
+
+
+def test_what_several_people_or_an_expert_say_is_asked_here_alone(client):
+    here = ExpertWorld(200, error=0.05)
+    here.world.start(reference="settled", m=60, p=None, rule="")
+    here.world.do("prepare_run")
+    assert waiting(client, here.world, "calibration", status=409)["code"] == "labelled_here_alone"
+    assert out(client, here.world, part="calibration").status_code == 409
+
+
+def test_no_answer_from_here_can_look_like_one_from_elsewhere(client, world):
+    ann = world.annotators[0]
+    task = queue.claim(project=world.project, user=ann)
+    client.force_login(ann)
+    sent = {
+        **{"work_item": task.work_item.pk, "token": task.token, "value": "cat"},
+        "idempotency_key": "elsewhere:1:1",
+    }
+    slug = world.project.slug
+    answer = client.post(reverse("api_queue_submit", args=[slug]), sent, content_type="application/json")
+    assert (answer.status_code, answer.json()["field"]) == (400, "idempotency_key")
+    page = client.post(reverse("annotate_submit", args=[slug]), sent)
+    assert "send a random one" in page.content.decode()
+    assert not Label.objects.filter(idempotency_key__startswith="elsewhere:").exists()
+
+
+def test_a_label_from_elsewhere_says_nothing_of_what_was_shown_with_it(client):
+    world = make_world(100)
+    run = world.routed(m=40, suggestions=True)
+    ann = world.annotators[0]
+    task = lines(out(client, world, "hypac"))[0]
+    row = {"item": task["item"], "value": "cat", "annotator": ann.username}
+    assert back(client, world, [row]).json()["stored"] == 1
+    world.finish()
+    told = {row.external_id: row.suggestion for row in rows_of(run)}
+    assert told[task["name"]] is None
+    assert "none" in told.values()
+
+
+def test_whatever_is_named_is_stored_or_refused_and_the_trail_says_by_whom(client, world):
+    ann, bob = world.annotators
+    items = [task["item"] for task in lines(out(client, world, "hypac"))[:4]]
+    rows = [{"item": item, "value": "cat", "annotator": ann.username} for item in items[:2]]
+    rows += [{"item": items[2], "value": "cat", "annotator": "\ud800x"}]
+    rows += [{"item": True, "value": "cat", "annotator": ann.username}]
+    taken = back(client, world, rows, people={"\ud800\0": bob.username})
+    assert (taken.status_code, taken.json()["stored"]) == (200, 2)
+    assert [entry["row"] for entry in taken.json()["refused"]] == [3, 4]
+    event = AuditEvent.objects.get(action="run.labelled_elsewhere")
+    assert event.data["by"] == {ann.username: 2}
+    assert event.data["people"] == {"\ufffd\ufffd": bob.username}
+    assert client.get(reverse("api_audit", args=[world.project.slug])).status_code == 200
+    many = back(client, world, rows[:1], people={f"user {n}": "ann" for n in range(1001)})
+    assert (many.status_code, many.json()["field"]) == (400, "people")
+
+
+def test_a_name_that_means_two_people_is_nobodys(client, world):
+    ann, bob = world.annotators
+    User.objects.filter(pk=ann.pk).update(email=f"{bob.username}", email_confirmed_at=timezone.now())
+    item = lines(out(client, world, "hypac"))[0]["item"]
+    taken = back(client, world, [{"item": item, "value": "cat", "annotator": bob.username}]).json()
+    assert (taken["stored"], len(taken["refused"])) == (0, 1)
+
+
+def test_so_many_answers_come_at_once(client, world, monkeypatch):
+    monkeypatch.setattr("routing.elsewhere.answers.MOST_ANSWERS", 2)
+    task = lines(out(client, world))[0]
+    row = answered(task)
+    row["annotations"] *= 3
+    refused = back(client, world, [row])
+    assert (refused.status_code, refused.json()["field"]) == (400, "rows")
 
 
 def test_another_shape_is_refused(client, world):

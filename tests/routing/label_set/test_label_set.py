@@ -11,7 +11,7 @@ from django.urls import reverse
 from annotation.common.value_reader import reader_of
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.labels_of_record import record_values
-from annotation.models import AuditEvent, Label, Project, ReplacedChoice
+from annotation.models import AuditEvent, HeldOutItem, Label, Project, ReplacedChoice
 from annotation.permissions import Access, access_to
 from annotation.projects.manage import ChoiceSpec, set_choices
 from annotation.review.agreement_queries import agreement
@@ -347,3 +347,30 @@ class TestPagesAndApi:
         client = client_of(labelled.created_by)
         made = delivered(client, labelled.runs.get())
         assert made.rows == 4
+
+
+@pytest.mark.parametrize(
+    ("task_type", "given"), [("single_choice", "cat"), ("multiple_choice", ["cat", "dog"])]
+)
+def test_the_preview_counts_known_answers_that_give_the_label(client_of, task_type, given):
+    project = make_project(choices=["cat", "dog", "emu"], task_type=task_type)
+    other = "dog" if task_type == "single_choice" else ["dog"]
+    for item, purpose, value in zip(
+        make_items(project, 4), ("gold", "practice", "gold", "gold"), (given, given, other, None), strict=True
+    ):
+        HeldOutItem.objects.create(
+            project=project,
+            item=item,
+            purpose=purpose,
+            at_random=False,
+            answer=value,
+            created_by=project.created_by,
+        )
+    assert look_at_replacement(project=project, key="cat", into=["emu"]).effects.known_answers == 2
+    assert look_at_replacement(project=project, key="emu", into=["cat"]).effects.known_answers == 0
+    client = client_of(project.created_by)
+    split = client.post(
+        reverse("label_set", args=[project.slug]), {"form": "split", "key": "cat", "into": "lion\nlynx"}
+    ).content.decode()
+    assert "Known answers of practice and gold items that give it</dt><dd>2</dd>" in split
+    assert "are not used until somebody gives them" in split

@@ -1,6 +1,8 @@
 """What the next step is where the owner is alone, and while data comes in."""
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from annotation.models import Job, Membership
 from annotation.permissions import access_to
@@ -32,3 +34,24 @@ def test_while_data_is_imported_the_owner_goes_on_with_the_models() -> None:
     assert (step.url_name, step.button) == ("sources", "Go on with the models")
     viewer = access_to(add_member(project, "viewer"), project.slug)
     assert read_overview(project, viewer).next_step.url_name == ""
+
+
+def test_who_labelled_the_last_calibration_item_is_led_to_the_analysis(client: Client) -> None:
+    world = make_world(120)
+    run = world.calibrating(m=40)
+    annotate = reverse("annotate", args=[world.project.slug])
+    overview = reverse("overview", args=[world.project.slug])
+    led = f'<a role="button" href="{overview}">To the overview: Analyse</a>'
+    client.force_login(world.manager)
+    world.finish()
+    page = client.get(annotate).content.decode()
+    assert "Every calibration label is there." in page
+    assert led in page
+    assert page.count(f'role="button" href="{overview}"') == 1, "not twice"
+    assert f'action="{reverse("run_analyse", args=[world.project.slug, run.number])}"' in (
+        client.get(overview).content.decode()
+    )
+    client.force_login(world.annotators[0])
+    page = client.get(annotate).content.decode()
+    assert "Every calibration label is there." not in page
+    assert "Analyse" not in page

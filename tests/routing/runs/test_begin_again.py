@@ -159,8 +159,9 @@ def test_a_run_that_is_over_does_not_begin_again(client_of, world) -> None:
             "rule": "",
         },
         {"m": 60, "p": Decimal(1), "target": "population", "later_audit_share": Decimal("0.1")},
+        {"m": 60, "suggestions": True},
     ],
-    ids=["p", "split", "settled", "expert", "population"],
+    ids=["p", "split", "settled", "expert", "population", "suggestions"],
 )
 def test_a_plan_like_that_of_a_run_is_that_plan(fields) -> None:
     world = make_world(150)
@@ -186,7 +187,7 @@ def test_a_plan_like_that_of_a_run_is_that_plan(fields) -> None:
             "score",
         ),
         *("split_share", "reference", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
-        *("later_audit_share", "draw_from", "budget"),
+        *("later_audit_share", "draw_from", "suggestions", "budget"),
     ]
     assert {name: getattr(second, name) for name in same} == {name: getattr(first, name) for name in same}
     assert _people(second) == _people(first)

@@ -31,7 +31,7 @@ def test_it_says_what_holds_what_it_rests_on_and_what_would_break_it(client_of) 
     for words in (
         report.sentence,
         f"differed from people on {report.observed_errors:.0f} of these; ",
-        f"{report.allowed_errors} were allowed",
+        f"the test allowed {report.allowed_errors}.",
         "without seeing any answer of a model",
         "What it does not promise",
         "What would break it",

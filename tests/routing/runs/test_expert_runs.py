@@ -9,12 +9,16 @@ from fractions import Fraction
 
 import pytest
 from django.db.models import F
+from django.test import Client
+from django.urls import reverse
 
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Label, Membership, WorkItem
+from annotation.people.erase import erase_person
 from routing.core.reference.sources import CHECKED, EXPERT, PERSON
 from routing.core.verify import main as verify
+from routing.delivery.card import Counts, card
 from routing.models import ExpertRequest, Route, Run, Spend
 from routing.runs.certify import analyse
 from routing.runs.expert.ask import ask_expert
@@ -22,6 +26,7 @@ from routing.runs.expert.requests import hand_over
 from testbed.experts import ExpertWorld
 from testbed.factories import add_member
 from testbed.worlds import CHOICES, rows_of
+from tests.everywhere import told_anywhere
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
@@ -32,7 +37,10 @@ def test_a_run_with_an_expert_from_plan_to_verified_delivery(share, tmp_path):
     run = here.start(recheck_share=Decimal(share), audit_share=Decimal("0.2"))
     if share == "0.5":
         here.label(*here.world.annotators)  # through the queue
-    run = here.finish(here.routed(run))
+    run = here.routed(run)
+    with pytest.raises(ConflictError, match=r"the expert of run 1 of .*, which is under way"):
+        erase_person(user=here.expert, actor=None, typed=here.expert.username)
+    run = here.finish(run)
 
     assert run.state == Run.State.COMPLETE
     assert run.certificate.certified
@@ -44,6 +52,30 @@ def test_a_run_with_an_expert_from_plan_to_verified_delivery(share, tmp_path):
     for name in ("certificate.json", "draw.jsonl"):
         (tmp_path / name).write_bytes(files[name])
     assert verify([str(tmp_path / "certificate.json"), str(tmp_path / "draw.jsonl")]) == 0
+    if share == "1":
+        her_name_stays_in_the_certificate_alone(here, run)
+
+
+def her_name_stays_in_the_certificate_alone(here, run) -> None:
+    """Once she is erased: pages have her number, and the certificate is the same byte for byte."""
+    name, before = here.expert.username, run.certificate.document
+    assert name in before
+    done = erase_person(user=here.expert, actor=None, typed=name)
+    assert done.files == 1  # they have her name, and are counted
+    assert told_anywhere(name) == {
+        *("Certificate.document", "Certificate.messages", "Commitment.document"),
+        *("RosterEntry.name", "Run.expert_name"),
+    }
+    client, where = Client(), [run.project.slug, run.number]
+    client.force_login(here.world.manager)
+    for page in ("run_certificate_page", "run", "run_plan"):
+        shown = client.get(reverse(page, args=where)).content.decode()
+        assert name not in shown, page
+        assert done.name in shown, page
+        assert ("The name of the expert was erased" in shown) == (page == "run_certificate_page")
+    run = Run.objects.select_related("project", "certificate").get(pk=run.pk)
+    assert run.certificate.document == before
+    assert f"labels are by `{done.name}`" in card(run, Counts(), [])
 
 
 @pytest.mark.parametrize("share", ["1", "0.5"])

@@ -30,6 +30,7 @@ OTHER = {
     "loss": "numeric",
     "loss_params": {"a": 1},
     "human_cost": Decimal(9),
+    "suggestions": True,
     "pool_size": 61,
     "pool_hash": "0" * 64,
     "entropy": "8",

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 BUTTON = re.compile(r'<button type="button" class="word" popovertarget="([^"]+)">')
 
 
-def test_the_pages_of_plan_and_run_open_the_sentence_of_each_word() -> None:
+def test_the_pages_with_words_of_statistics_open_the_sentence_of_each_word() -> None:
     world = make_world(60)
     run = world.analysed(m=40)
     client = Client()
@@ -23,12 +23,14 @@ def test_the_pages_of_plan_and_run_open_the_sentence_of_each_word() -> None:
     of_run = {"slug": world.project.slug, "number": run.number}
     pages = {
         "plan": {"slug": world.project.slug},
+        "sources": {"slug": world.project.slug},
+        "deliveries": {"slug": world.project.slug},
         **dict.fromkeys(("run", "run_evidence", "run_plan"), of_run),
     }
     for name, parts in pages.items():
         page = client.get(reverse(name, kwargs=parts)).content.decode()
         opened = BUTTON.findall(page)
-        assert len(opened) >= 12, name
+        assert len(opened) >= (6 if name == "sources" else 10), name
         assert len(set(opened)) == len(opened)
         for target in opened:
             assert page.count(f'popover id="{target}"') == 1
@@ -43,3 +45,9 @@ def test_the_page_of_all_words_has_them_in_both_languages() -> None:
             for name, (word, sentence) in WORDS.items():
                 assert f'<dt id="{name}">{word}</dt>' in page
                 assert str(sentence).split(".")[0].split("’")[0].split("'")[0] in page
+
+
+def test_the_ledger_bounds_the_chance_of_a_false_certificate() -> None:
+    _word, sentence = WORDS["ledger"]
+    with translation.override("en"):
+        assert "at most" in str(sentence)

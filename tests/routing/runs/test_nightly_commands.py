@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.management import CommandError
 
-from annotation.jobs import jobs
+from annotation.jobs import kinds
 from annotation.management import scripts
 from annotation.models import Job
 from routing.models import Delivery, Run
@@ -84,7 +84,7 @@ def test_a_job_that_failed_in_an_earlier_night_goes_on(world, monkeypatch, kind,
         ("analyse", slug, "newest", "--here"),
         ("route", slug, "newest", "--here"),
     )
-    works = jobs._kinds[kind]
+    works = kinds.KINDS[kind]
 
     def fail(context):
         raise scripts.HypacError("The moon is in the way.")
@@ -99,11 +99,11 @@ def test_a_job_that_failed_in_an_earlier_night_goes_on(world, monkeypatch, kind,
                 world.finish()
                 run(*words, user=user)
 
-    monkeypatch.setitem(jobs._kinds, kind, jobs.Kind(kind, "x", fail, lambda _job: "default"))
+    monkeypatch.setitem(kinds.KINDS, kind, kinds.Kind(kind, "x", fail, lambda _job: "default"))
     with pytest.raises(CommandError, match="The moon is in the way"):
         go()
     assert Run.objects.get().state == state
-    monkeypatch.setitem(jobs._kinds, kind, works)
+    monkeypatch.setitem(kinds.KINDS, kind, works)
     go()
     assert Run.objects.get().state == Run.State.LABELLING
     assert Job.objects.get(kind=kind).state == Job.State.DONE

@@ -54,6 +54,23 @@ def element(page: str, id_: str) -> str:
     return re.sub(r"<[^>]+>", " ", inner[2]).strip()
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"epsilon": "5"}, "5 %: of 100 delivered labels at most 5 may differ"),
+        ({"epsilon": "0,5 %"}, "0.5 %: of 1,000 delivered labels at most 5 may differ"),
+        ({"epsilon": "nonsense"}, "5 %: of 100 delivered labels at most 5 may differ"),
+        ({"alpha": "2"}, "2 %: of 100 such draws at most 2 may lead"),
+        ({"p": "0.9"}, "0.9: of 100 drawn items people are asked about 90 on average"),
+        ({"p": "1"}, "1: people label every drawn item"),
+    ],
+)
+def test_the_help_says_what_is_typed(client, world, typed: dict[str, str], said: str) -> None:
+    answer = live(client, world, **PLAN | typed)
+    (name,) = typed
+    assert element(answer, f"id_{name}_helptext").replace("\N{NO-BREAK SPACE}", " ").startswith(said)
+
+
 def test_every_option_has_a_title_and_a_sentence(client, world) -> None:
     page = page_of(client, world)
     for name in ("target", "rule", "bound", "loss", "score"):

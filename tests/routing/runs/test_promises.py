@@ -52,6 +52,16 @@ def test_before_a_measurement_a_promise_says_what_can_certify_it_and_no_saving(c
     assert "not measured" in element(part, "promises")
 
 
+def test_a_plan_begins_with_the_draw_of_its_row(client_of) -> None:
+    world = make_world(500)
+    page = client_of(world.manager).get(reverse("plan", args=[world.project.slug])).content.decode()
+    typed = re.search(r'name="m" value="(\d+)"', page)
+    current = re.search(r'<tr aria-current="true">.*?<td class="number">(\d+)</td>', page, re.DOTALL)
+    assert typed
+    assert current
+    assert typed[1] == current[1] != "100"
+
+
 def test_after_it_each_promise_has_the_draw_that_costs_least_with_its_range(client_of) -> None:
     world = measured_world()
     found = promises_of_plan(world.project, outlook(world), [(one, Decimal("0.05")) for one in EPSILONS])

@@ -92,7 +92,7 @@ def test_what_a_removed_member_leaves_open_is_nobodys_and_seen_by_the_manager(wo
     client.force_login(world.manager)
     name, slug = gone.username, run.project.slug
     overview = client.get(reverse("overview", args=[slug])).content.decode()
-    assert f"{open_items.count()} items were skipped by everybody" in overview
+    assert f"Nobody is left to label {open_items.count()} items" in overview
     page = client.get(reverse("run", args=[slug, run.number])).content.decode()
     assert "may not label any more" in page
     entries = client.get(reverse("api_run_roster", args=[slug, run.number])).json()["entries"]

@@ -105,6 +105,21 @@ class TestPages:
         answer = client_of.get(reverse("overview", args=[world.project.slug])).content.decode()
         assert "See what routing does" in answer
 
+    def test_labels_of_the_calibration_are_told_from_what_is_left(
+        self, world: World, client_of: Client
+    ) -> None:
+        """Else "0 are left for people" stands beside "People 60"."""
+        run = world.analysed(m=60, p=Decimal(1))
+        address = reverse("run", args=[world.project.slug, run.number])
+        page = client_of.get(address).content.decode()
+        before = seen(run)
+        assert before.labelled == 60
+        assert "Labelled by people already" in page
+        assert f"people label {before.people} more item" in page
+        run = world._route(run)
+        page = client_of.get(address).content.decode()
+        assert "of these 60 in the calibration" in page
+
     def test_programs_get_it_too(self, world: World, client_of: Client) -> None:
         run = world.analysed(m=60)
         address = reverse("api_run_route", args=[world.project.slug, run.number])

@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand
 
-from annotation.jobs import jobs
+from annotation.jobs import kinds
 from annotation.management import scripts
 from annotation.models import AuditEvent, Job, Label, Project
 from routing.delivery.folder import write_delivery
@@ -188,7 +188,7 @@ def test_a_job_that_fails_ends_with_1_and_its_reason(world, monkeypatch) -> None
         raise scripts.HypacError("The moon is in the way.")
 
     monkeypatch.setitem(
-        jobs._kinds, "analyse_run", jobs.Kind("analyse_run", "x", fail, lambda _job: "default")
+        kinds.KINDS, "analyse_run", kinds.Kind("analyse_run", "x", fail, lambda _job: "default")
     )
     code, reason = ended("analyse", slug, 1, "--here", user=user)
     assert (code, "The moon is in the way." in reason) == (1, True)

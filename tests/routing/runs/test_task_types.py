@@ -40,8 +40,8 @@ OFFERED = {
     "number": ["numeric"],
     "math": ["math_equivalence", "exact_match"],
     "short_text": ["exact_match"],
-    "long_text": ["cosine_distance"],
-    "code": [],
+    "long_text": ["cosine_distance", "token_f1", "exact_match"],
+    "code": ["token_f1", "zero_one"],
 }
 """The losses of each task type, the default first."""
 
@@ -235,7 +235,8 @@ class TestLosses:
         project = self.project(task_type)
         menu = plan_options(project).loss
         assert [option.name for option in menu] == OFFERED[task_type]
-        assert [option.name for option in menu if option.recommended] == [option.name for option in menu[:1]]
+        usable = [option.name for option in menu if not option.refusal]
+        assert [option.name for option in menu if option.recommended] == usable[:1]
         assert all(option.title != option.name for option in menu)
 
     @pytest.mark.parametrize(
@@ -252,14 +253,10 @@ class TestLosses:
             loss_of(self.project(task_type), loss, {})
         assert refused.value.where == "loss"
 
-    def test_code_needs_a_loss_of_ones_own(self, settings):
-        project = self.project("code")
-        with pytest.raises(InputError, match="HYPAC_LOSSES") as refused:
-            loss_of(project, "", {})
-        assert refused.value.where == "loss"
-        assert plan_options(project).loss == ()
+    def test_losses_of_ones_own_come_last(self, settings):
         settings.HYPAC_LOSSES = ["tests.routing.runs.own_loss:HALF"]
-        assert loss_of(project, "", {}).name == "tests.routing.runs.own_loss:HALF"
+        names = [option.name for option in plan_options(self.project("code")).loss]
+        assert names == [*OFFERED["code"], "tests.routing.runs.own_loss:HALF"]
 
     def test_lists_have_no_separator(self):
         with pytest.raises(InputError, match="separator") as refused:
@@ -277,11 +274,12 @@ class TestLongTexts:
     def project(self) -> Project:
         return make_project(task_type="long_text", choices=())
 
-    def test_without_an_embedding_model_they_are_refused_in_words(self, project):
+    def test_without_an_embedding_model_they_are_compared_by_their_words(self, project):
+        assert loss_of(project, "", {}).name == "token_f1"
         with pytest.raises(InputError) as refused:
-            loss_of(project, "", {})
+            loss_of(project, "cosine_distance", {})
         assert (refused.value.where, refused.value.message) == ("loss", NO_EMBEDDINGS)
-        assert [option.refusal for option in plan_options(project).loss] == [NO_EMBEDDINGS]
+        assert [option.refusal for option in plan_options(project).loss] == [NO_EMBEDDINGS, "", ""]
 
     @pytest.mark.parametrize("params", [{"embedder": "os:remove"}, {"model": "another"}])
     def test_nobody_names_code_or_a_model_on_a_page(self, project, params, settings):

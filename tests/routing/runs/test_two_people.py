@@ -183,6 +183,9 @@ def test_it_is_told_in_one_way_on_pages_in_the_api_and_on_the_card(after: Story,
     assert after.address("run", run.number) in after.page(client, "agreement")
     body = client.get(after.address("api_run", run.number)).json()
     assert body["two_people"] == figure
+    # One answer is no majority.
+    overlap = json.loads(run.certificate.document)["provenance"]["overlap"]
+    assert overlap["settled_by"] == {"majority": len(after.several) - 3, "adjudicated": 2}
     # What is certified does not know of it.
     assert "two_people" not in run.certificate.document
     assert "differ on" not in json.loads(run.certificate.document)["result"]["sentence"]

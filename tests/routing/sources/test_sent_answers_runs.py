@@ -5,15 +5,18 @@ import re
 from decimal import Decimal
 
 import pytest
+from django.urls import reverse
 
+from annotation.common.files import MODEL_OUTPUT, store_file
 from annotation.errors import ConflictError
 from annotation.models import Job
+from routing.delivery.deliver import deliver
 from routing.models import ItemScore, Prediction, SentAnswer, SourceRevision
 from routing.runs import start
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
-from routing.sources.sent_answers import send_answers, store_answers_file
-from testbed.factories import make_items
+from routing.sources.sent_answers import KIND, send_answers, store_answers_file
+from testbed.factories import make_items, make_project
 from testbed.worlds import World, make_world
 from tests.routing.sources.sending import counts, problems, sent, uploaded
 
@@ -140,3 +143,25 @@ def test_a_run_waits_for_predictions_that_are_being_taken_in() -> None:
         world.start(m=40)
     with pytest.raises(ConflictError, match="already under way"):
         send_answers(source=source, user=world.manager, stored_file=file)
+
+
+def test_no_file_of_the_project_but_one_that_was_sent_as_answers_is_read_again(client) -> None:
+    world = world_of_uploaded()
+    source = world.project.sources.get()
+    deliver(run=world.complete(m=40), user=world.manager)
+    world.do("deliver_run")
+    sent_ones = set(world.project.jobs.filter(kind=KIND).values_list("params__file", flat=True))
+    client.force_login(world.manager)
+    page = reverse("source_predictions", args=[world.project.slug, source.pk])
+    data = store_file(
+        project=world.project, content=io.BytesIO(b"id,x"), original_name="a", media_type="text/csv"
+    )
+    elsewhere = store_answers_file(project=make_project(), content=io.BytesIO(b"id,x"), name="a")
+    others = [elsewhere, *world.project.files.exclude(pk__in=sent_ones)]
+    assert data in others
+    assert sum(one.media_type == MODEL_OUTPUT for one in others) > 1
+    for stored in others:
+        answer = client.post(page, {"kept": stored.pk, "format": "", "encoding": ""})
+        assert answer.context["form"].errors["file"] == ["This field is required."], stored.original_name
+    (again,) = sent_ones
+    assert client.post(page, {"kept": again, "format": "", "encoding": ""}).status_code == 302

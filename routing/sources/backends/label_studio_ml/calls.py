@@ -1,6 +1,7 @@
 """Answers for a batch: asked for together, one by one where that fails, and again where it may help."""
 
 import base64
+import math
 import random
 import threading
 import time
@@ -223,7 +224,14 @@ def _score(prediction: Mapping[str, Any], regions: Sequence[Mapping[str, Any]]) 
     scores = [prediction.get("score")]
     if len(regions) == 1:
         scores.append(regions[0].get("score"))
-    return next(
-        (float(score) for score in scores if isinstance(score, int | float) and not isinstance(score, bool)),
-        None,
-    )
+    return next((found for score in scores if (found := _finite(score)) is not None), None)
+
+
+def _finite(score: Any) -> float | None:
+    if not isinstance(score, int | float) or isinstance(score, bool):
+        return None
+    try:
+        found = float(score)
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+    return found if math.isfinite(found) else None

@@ -120,4 +120,7 @@ def _pair(entry: Any) -> tuple[str, float] | None:
         logprob = float("nan")
     if not isinstance(token, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
         return None
-    return token, float(logprob)
+    try:
+        return token, float(logprob)
+    except OverflowError:  # a whole number of hundreds of digits
+        return None

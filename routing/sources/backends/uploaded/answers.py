@@ -9,7 +9,9 @@ from typing import Any
 from django.utils.translation import gettext_noop
 
 from annotation.common.value_reader import ValueReader, ValueReason
+from annotation.errors import InputError
 from annotation.imports.faults import fault
+from annotation.storable import storable_text
 from routing.sources.backends.base import MOST_REASON, Answer
 from routing.sources.backends.cells import decimal_cell
 from routing.sources.backends.recorded import MAX_COUNT, PLACES, READERS
@@ -30,6 +32,12 @@ SHARES = frozenset({"probabilities", "token_probabilities"})
 LISTS = frozenset({"token_probabilities", "token_logprobs"})
 
 
+class NoLabelError(InputError):
+    """A line whose label is none of the project. `said` is what it says, for those who may be told."""
+
+    said: str
+
+
 @dataclass(frozen=True)
 class Sent:
     """`external_id` names the item, `answer` is what is stored. What stands in an answer is never repeated in
@@ -44,12 +52,13 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
     """An answer from the object of a line. Raises InputError, its `where` the field."""
     if unknown := [name for name in line if name not in FIELDS]:
         words = gettext_noop("No field of an answer; the fields are %(names)s.")
-        raise fault(words, where=unknown[0][:40], names=", ".join(FIELDS))
+        raise fault(words, where=storable_text(unknown[0][:40]), names=", ".join(FIELDS))
     external_id = item_named(line, "external_id")
     if "label" not in line:
         raise fault(gettext_noop("It is missing; null says that the model gave none."), where="label")
     label, reason = line["label"], _text(line, "reason")
-    if label is not None and reader(label)[0] is None:
+    value, why = reader(label) if label is not None else (None, "")
+    if label is not None and value is None:
         no_label, unreadable = (
             gettext_noop(
                 "It is no label of the project. If it means one, say which on the page “Answers” of the "
@@ -57,7 +66,12 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
             ),
             gettext_noop("It cannot be read."),
         )
-        raise fault(no_label if reader.kind.has_choices else unreadable, where="label")
+        if not reader.kind.has_choices:
+            raise fault(unreadable, where="label")
+        error = fault(no_label, where="label", raised_as=NoLabelError)
+        assert isinstance(error, NoLabelError)  # noqa: S101
+        error.said = why.quotes.strip() if isinstance(why, ValueReason) else ""
+        raise error
     if label is not None and reason:
         raise fault(gettext_noop("Only an answer without a label has a reason."), where="reason")
     if line.get("confidence") is not None and line.get("uncertainty") is not None:

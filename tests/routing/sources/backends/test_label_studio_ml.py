@@ -207,6 +207,7 @@ def test_an_image_goes_along_as_its_bytes(server, monkeypatch, tmp_path):
         ("<View><Text name='t' value='$text'/></View>", "needs a tag Choices"),
         ("<View><Text name='t' value='$text'/><Number name='n' toName='t'/></View>", "needs a tag Choices"),
         ("<!DOCTYPE a [<!ENTITY b 'c'>]><View>&b;</View>", "DOCTYPE"),
+        ("<?a <!-- ?><!DOCTYPE a [<!ENTITY b 'c'>]><?a --> ?><View>&b;</View>", "DOCTYPE"),
         ("x" * 200_001, "characters"),
         (7, "must be text"),
     ],

@@ -1,4 +1,4 @@
-"""A mail server on the loopback address that takes letters, or answers as a test says."""
+"""A mail server on the loopback address that takes letters, or answers as is asked of it."""
 
 from collections import deque
 from email import message_from_bytes, policy

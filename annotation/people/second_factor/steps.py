@@ -1,0 +1,95 @@
+"""Between the password, or the provider's word, and the second step, and what is done once somebody is in."""
+
+import time
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.http import HttpRequest
+from django.shortcuts import resolve_url
+from django.urls import Resolver404, resolve
+from django.utils.crypto import constant_time_compare
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from annotation.models import User
+from annotation.people.attempt_limits import note_right_password
+from annotation.people.log_in import PASSWORD_BACKEND, PasswordBackend, SignOnBackend
+from annotation.people.password_links import link_in_words, shall_hear_of_link
+from annotation.people.second_factor.having import has_one
+
+SECONDS = 600
+_STEP = "second_step"  # in the session
+
+
+def begin(
+    request: HttpRequest, user: User, wanted: str, *, by_provider: dict[str, Any] | None = None
+) -> None:
+    """Remember who knew the password, or for whom the provider spoke and how, and where they want to go;
+    under a new name of the session, as whoever knew the old one may be somebody else.
+    """
+    request.session.cycle_key()
+    request.session[_STEP] = {
+        "user": user.pk,
+        "password": user.get_session_auth_hash(),
+        "until": int(time.time()) + SECONDS,
+        "next": wanted,
+        "by_provider": by_provider,
+    }
+    note_right_password(request)
+
+
+def waiting(request: HttpRequest) -> User | None:
+    """Who knew the password, or was vouched for, and has to take the second step; None where that was too
+    long ago, or anything about the account has changed since.
+    """
+    kept = request.session.get(_STEP)
+    if kept is None or kept["until"] < time.time():
+        return None
+    backend = SignOnBackend() if kept.get("by_provider") else PasswordBackend()
+    user = backend.get_user(kept["user"])
+    if not isinstance(user, User) or not has_one(user):
+        return None
+    return user if constant_time_compare(kept["password"], user.get_session_auth_hash()) else None
+
+
+def is_vouched_for(request: HttpRequest) -> bool:
+    """Whether the provider spoke for them, whose account it then becomes."""
+    return bool(request.session.get(_STEP, {}).get("by_provider"))
+
+
+def taken(request: HttpRequest) -> dict[str, Any]:
+    """What `begin` remembered, once the step is taken."""
+    kept: dict[str, Any] = request.session.pop(_STEP)
+    return kept
+
+
+def end(request: HttpRequest, user: User) -> str:
+    """Let them in; returns where they wanted to go."""
+    wanted: str = taken(request)["next"]
+    enter(request, user)
+    return wanted
+
+
+def enter(request: HttpRequest, user: User) -> None:
+    """Log somebody in, under a new name of the session."""
+    before = user.last_login
+    login(request, user, backend=PASSWORD_BACKEND)
+    if shall_hear_of_link(user, last_login=before):
+        messages.warning(request, link_in_words(user))
+
+
+def to_look_at(wanted: str) -> str:
+    """Where somebody wanted to go, if it is an address of this site that can be looked at; "" else: whoever
+    was sending a form finds nothing there.
+    """
+    if not url_has_allowed_host_and_scheme(wanted, allowed_hosts=None):
+        return ""
+    try:
+        view = resolve(wanted.partition("?")[0]).func
+    except Resolver404:
+        return ""
+    return wanted if "GET" in getattr(view, "methods", ("GET",)) else ""
+
+
+def after_log_in(wanted: str) -> str:
+    return to_look_at(wanted) or resolve_url("project_list")
