@@ -30,6 +30,8 @@ PYTHON ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# Where it is set, each of the many processes that tests start compiles all of the code anew: most of their time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup setup-llm demo demo-llm serve quick test test-slow test-browser test-services test-sqlite test-postgres test-llm test-label-studio test-image coverage coverage-all lint format types check messages screenshots fuzz fuzz-api ci clean
 

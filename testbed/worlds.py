@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
+from django.db import models
 from django.utils import timezone
 
 from annotation.common.clock import database_time
@@ -30,9 +31,11 @@ from routing.runs.start import start_run
 from routing.runs.stored_label import price_of_label
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
+from testbed.states import Way, begin
 
 CHOICES = ("cat", "dog", "emu")
 TOKEN = "0" * 32
+Taken = TypeVar("Taken")
 
 
 def files_of(delivery: Delivery) -> dict[str, bytes]:
@@ -101,6 +104,29 @@ class World:
     truth: dict[str, Value]
     keys: int = field(default=0)
     error: Sequence[Callable[[float], float]] = ()
+    way: Way | None = None
+
+    def _step(self, name: str, arguments: object, take: Callable[[], Taken]) -> Taken:
+        """What `take` gives, or gave where the same steps had led from the same world."""
+        if self.way is None:
+            return take()
+        taken = list[Taken]()
+
+        def take_now() -> tuple[object, int]:
+            taken.append(take())
+            row = taken[0]
+            return (type(row), row.pk) if isinstance(row, models.Model) else row, self.keys
+
+        result, put_back = self.way.go(name, arguments, take_now)
+        if not put_back:
+            return taken[0]
+        found, self.keys = result
+        self.project.refresh_from_db()
+        if isinstance(found, tuple):
+            model, key = found
+            found = model._default_manager.get(pk=key)
+            found.project = self.project
+        return found
 
     def start(self, **fields: Any) -> Run:
         plan: dict[str, Any] = {
@@ -111,10 +137,14 @@ class World:
             "entropy": 7,
             "rule": "fixed_sequence",
         }
-        return start_run(project=self.project, user=self.manager, **(plan | fields))
+        plan |= fields
+        return self._step("start", plan, lambda: start_run(project=self.project, user=self.manager, **plan))
 
     def do(self, kind: str) -> Job:
         """Do the newest job of a kind as a worker would; it must succeed."""
+        return self._step("do", kind, lambda: self._do(kind))
+
+    def _do(self, kind: str) -> Job:
         job = self.project.jobs.filter(kind=kind).order_by("-id")[0]
         jobs.run(job.pk)
         job.refresh_from_db()
@@ -148,6 +178,9 @@ class World:
 
     def finish(self) -> None:
         """As `label`, but past the queue."""
+        self._step("finish", [self.annotators[0], self.truth], self._finish)
+
+    def _finish(self) -> None:
         open_ = WorkItem.objects.filter(batch__project=self.project, state=WorkItem.State.OPEN)
         for batch in WorkBatch.objects.filter(pk__in=open_.values("batch")).order_by("pk"):
             self.fill(batch, lambda work_item: (self.annotators[0], self.truth[work_item.item.external_id]))
@@ -202,7 +235,7 @@ class World:
         return self._analyse(self.calibrated(**fields))
 
     def _analyse(self, run: Run) -> Run:
-        analyse(run=run, user=self.manager)
+        self._step("analyse", run, lambda: analyse(run=run, user=self.manager) and None)
         self.do("analyse_run")
         run.refresh_from_db()
         return run
@@ -211,7 +244,7 @@ class World:
         return self._route(self.analysed(**fields))
 
     def _route(self, run: Run) -> Run:
-        route(run=run, user=self.manager)
+        self._step("route", run, lambda: route(run=run, user=self.manager) and None)
         self.do("route_run")
         run.refresh_from_db()
         return run
@@ -321,19 +354,38 @@ def make_world(
     `change` may change the recorded columns of an item before it is stored; without `own_scores` only the
     first source has a score.
     """
-    random_ = random.Random(seed)
+    rows, truth = _rows(random.Random(seed), range(size), answers, error, change)
+    way = begin()
+
+    def make() -> tuple[int, list[int]]:
+        project = _project_of(rows, answers, Decimal(human_cost), costs, own_scores=own_scores)
+        return project.pk, [add_member(project).pk for _ in range(2)]
+
+    told = [rows, answers.task_type, answers.choices, human_cost, costs, own_scores]
+    (key, people), _ = way.go("make", told, make) if way else (make(), False)
+    project = Project.objects.select_related("created_by").get(pk=key)
+    annotators = list(User.objects.filter(pk__in=people).order_by("pk"))
+    return World(project, project.created_by, annotators, truth, error=error, way=way)
+
+
+def _project_of(
+    rows: Sequence[dict[str, str]],
+    answers: Answers,
+    human_cost: Decimal,
+    costs: Sequence[str],
+    *,
+    own_scores: bool,
+) -> Project:
     project = make_project(
-        task_type=answers.task_type, choices=answers.choices, human_cost=Decimal(human_cost), currency="USD"
+        task_type=answers.task_type, choices=answers.choices, human_cost=human_cost, currency="USD"
     )
-    rows, truth = _rows(random_, range(size), answers, error, change)
     _store(project, rows)
     project.columns = list(dict.fromkeys(name for row in rows for name in row))
     project.save(update_fields=["columns"])
-    manager = project.created_by
     for number, cost in enumerate(costs, start=1):
         save_source(
             project=project,
-            user=manager,
+            user=project.created_by,
             name=f"Model {number}",
             backend="recorded",
             params={
@@ -342,5 +394,4 @@ def make_world(
             },
             cost_per_label=Decimal(cost),
         )
-    annotators = [add_member(project) for _ in range(2)]
-    return World(project, manager, annotators, truth, error=error)
+    return project

@@ -40,6 +40,13 @@ COSTLY = re.compile(r"^pytestmark = .*?pytest\.mark\.costly", re.MULTILINE)
 COSTLY_SECONDS = 3.0  # of a machine with nothing else to do
 # Markers that stand in the module of a test, wherever one has them.
 MARKED_IN_MODULES = {"database", "llm", "label_studio", "slow"}
+CHANGES_WHAT_STEPS_DO = {
+    "caplog",
+    "django_capture_on_commit_callbacks",
+    "mailoutbox",
+    "monkeypatch",
+    "settings",
+}
 MARKED_BY_FIXTURE = {
     "browser": {"chromium"},
     "postgres": {"postgres_server", "postgres_url", "migrated_url", "postgres_site"},
@@ -74,6 +81,7 @@ def _prepare() -> None:
 _prepare()
 
 # Fixtures of all tests; they load the models, which the settings have to come before.
+from testbed import states  # noqa: E402
 from tests.logged_in import annotator, client_of, owner, project, waiting  # noqa: E402, F401
 
 # Its profile for CI is in force there. Elsewhere, too, no example may fail because the machine is slow.
@@ -169,6 +177,30 @@ def _draws_of_its_own(request: pytest.FixtureRequest, _draws: random.Random) -> 
 def _empty_cache() -> None:
     """Keys of rows come again in the next test, where they mean others."""
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def _states_put_back(
+    request: pytest.FixtureRequest, _draws: random.Random, _draws_of_its_own: None
+) -> Iterator[None]:
+    """Worlds are put back as they were reached before, unless a test may have changed what its steps do."""
+    states.draw_for = None if _asked_for(request.node) & CHANGES_WHAT_STEPS_DO else _draws.seed
+    yield
+    states.draw_for = None
+
+
+def _asked_for(test: pytest.Function) -> set[str]:
+    """Fixtures that a test and those it names ask for; not those of plugins for every test."""
+    marked = [name for marker in test.iter_markers("usefixtures") for name in marker.args]
+    found, ahead = set[str](), [*test._fixtureinfo.argnames, *marked]
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += (
+                other for one in test._fixtureinfo.name2fixturedefs.get(name, ()) for other in one.argnames
+            )
+    return found
 
 
 @pytest.fixture

@@ -46,7 +46,8 @@ def readers(world: World) -> dict[str, Client]:
 
 
 def asked(world: World, run: Run, readers: dict[str, Client]) -> Iterator[tuple[str, str, str]]:
-    """(role, name of the address, what it answers) of every address that can be asked for."""
+    """(role, name of the address, what it answers) of every address that can be asked for, each once."""
+    seen = set()
     for item in world.project.items.order_by("?")[:6]:
         label = item.labels.first()
         parts = {
@@ -66,6 +67,9 @@ def asked(world: World, run: Run, readers: dict[str, Client]) -> Iterator[tuple[
                     path = address(name, parts)
                 except (KeyError, NoReverseMatch):
                     continue
+                if (role, path) in seen:
+                    continue
+                seen.add((role, path))
                 yield role, name, client.get(path).getvalue().decode(errors="replace")
 
 
