@@ -503,8 +503,8 @@ def test_every_page_carries_its_mark() -> None:
 def test_pages_of_a_project(world: World, arguments: dict[str, object]) -> None:
     """Strangers get 404, members whose role may not 403.
 
-    A method that an address lacks is refused before anybody's role is read: one member and one stranger ask. By HEAD
-    ask those who may not read, and owners: for others it is GET once more.
+    A method that an address lacks is refused before anybody's role is read: one member and one stranger ask.
+    By HEAD ask those who may not read, and owners: for others it is GET once more.
     """
     wrong = []
     for role in (*ROLES, "nobody", "other project", "removed"):
