@@ -182,9 +182,11 @@ test-label-studio: setup $(LABEL_STUDIO)/.installed ## Run the tests beside the 
 test-image: setup ## Build the image of docs/compose, start it, go the whole way, back up, restore, upgrade (root, Podman)
 	@nice $(BIN)/python -m testbed.image $(IMAGE_ARGS)
 
+# Simulations run the lines of others again and again, and being measured doubles their time.
 coverage: setup ## Run the tests of the statistical core; below 95 % of its branches is a failure
-	@$(PYTEST) $(PARALLEL) tests/core --cov=routing/core --cov-branch --cov-report=term:skip-covered --cov-fail-under=95 \
-		$(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) tests/core -m "$(NOT_ALONE) and not no_cover" --cov=routing/core --cov-branch \
+		--cov-report=term:skip-covered --cov-fail-under=95 $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) tests/core -m "$(NOT_ALONE) and no_cover" $(PYTEST_ARGS)
 
 # Which test ran which line stands in .coverage-all, for benchmarks/mutants.py. What runs in processes of its own is
 # not seen, so tests of browsers and servers would add little. ROOT measures another checkout with its own tests.

@@ -28,7 +28,7 @@ from routing.core.sample_split import SampleSplit
 from routing.core.targets.dataset import two_levels
 from tests.core.worlds import at, make_world, plan_of, policies
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.no_cover]
 
 RULE = "split_fixed_sequence"
 Losses = NDArray[np.float64]

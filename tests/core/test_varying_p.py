@@ -21,7 +21,7 @@ from routing.core.plan import Plan, PlanError, validate
 from routing.core.sampling import draw_calibration
 from tests.core.worlds import at, calibration_of, plan_of, policies
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.no_cover]
 
 LOW, HIGH = Decimal("0.25"), Decimal("0.75")
 
