@@ -22,6 +22,7 @@ from django.apps import apps
 from django.conf import Settings, settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.core.management.color import no_style
 from django.db import connection, models
 
 from annotation.models import StoredFile
@@ -47,6 +48,8 @@ class _State:
     before: str
     rows: Rows
     changes: Sequence[tuple[str, Sequence[Row]]]
+    models: Sequence[type[models.Model]]
+    """Those that rows were added of."""
     files: Mapping[str, bytes]
     result: Any
 
@@ -127,6 +130,7 @@ def _written() -> int:
 
 @dataclass(frozen=True)
 class _Table:
+    model: type[models.Model]
     name: str
     columns: tuple[str, ...]
     key: int
@@ -165,7 +169,7 @@ def _tables() -> list[_Table]:
     for model in apps.get_models(include_auto_created=True):
         if model._meta.managed and model._meta.app_label not in FILLED:
             columns = tuple(one.column for one in model._meta.concrete_fields)
-            found.append(_Table(model._meta.db_table, columns, columns.index(model._meta.pk.column)))
+            found.append(_Table(model, model._meta.db_table, columns, columns.index(model._meta.pk.column)))
     return found
 
 
@@ -187,12 +191,13 @@ def _all_rows() -> Rows:
 
 def _state_after(named: str, before: Rows, result: Any) -> _State:
     rows, inserts, others = {}, list[tuple[str, list[Row]]](), list[tuple[str, list[Row]]]()
-    now = _all_rows()
+    now, grown = _all_rows(), []
     for table in _tables():
         old, new = before.get(table.name, {}), now[table.name]
         rows[table.name] = {key: old[key] if row == old.get(key) else row for key, row in new.items()}
         if added := [row for key, row in new.items() if key not in old]:
             inserts.append((table.insert, added))
+            grown.append(table.model)
         others += [table.update(old[key], row) for key, row in new.items() if key in old and row != old[key]]
         if gone := [(key,) for key in old if key not in new]:
             others.append((table.delete, gone))
@@ -200,13 +205,16 @@ def _state_after(named: str, before: Rows, result: Any) -> _State:
     for stored in StoredFile.objects.all():
         with default_storage.open(stored.storage_name, "rb") as content:
             files[stored.storage_name] = content.read()
-    return _State(named, rows, inserts + others, files, result)
+    return _State(named, rows, inserts + others, grown, files, result)
 
 
 def _put_back(state: _State) -> None:
     with connection.cursor() as cursor:
         for sql, rows in state.changes:
             cursor.executemany(sql, rows)
+        # A flush has numbers begin again: they would come to those that are put back.
+        for sql in connection.ops.sequence_reset_sql(no_style(), state.models):
+            cursor.execute(sql)
     for name, content in state.files.items():
         if not default_storage.exists(name):
             default_storage.save(name, ContentFile(content))
