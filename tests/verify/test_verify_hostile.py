@@ -60,6 +60,16 @@ def test_numbers_that_are_none(text: str, where: str, files: dict[str, bytes], t
     assert "no delivery holds" not in found.faults
 
 
+def test_what_people_labelled_alone_promises_nothing(files: dict[str, bytes], tmp_path: Path) -> None:
+    labels = {name: data for name, data in files.items() if name not in ("certificate.json", "draw.jsonl")}
+    found = found_in(tmp_path, labels)
+    assert found.code == 2
+    assert "no share of errors was promised" in found.faults
+    without_draw = found_in(tmp_path, {name: data for name, data in files.items() if name != "draw.jsonl"})
+    assert without_draw.code == 2
+    assert "no draw.jsonl" in without_draw.faults
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"\n", b"\xff\xfe", b"null", b"[]", b"{", b'{"a":1,"a":2}', b"\0" * 100]
 )

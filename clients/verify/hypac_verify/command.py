@@ -77,9 +77,13 @@ def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
                 raise UnusableError(f"{entry.name}: there are two of {name}; name the files of one delivery")
             found[name] = entry
     folder = next((path for path in paths if path.is_dir()), paths[0].parent)
-    for name in ("certificate.json", "draw.jsonl"):
-        if name not in found:
-            raise UnusableError(f"there is no {name}")
+    if "certificate.json" not in found:
+        raise UnusableError(
+            "there is no certificate.json. A data set that people labelled alone has none: no share of "
+            "errors was promised of it, and there is nothing to check"
+        )
+    if "draw.jsonl" not in found:
+        raise UnusableError("there is no draw.jsonl, which the certificate is counted from")
     return folder, found
 
 
