@@ -192,7 +192,7 @@ coverage: setup ## Run the tests of the statistical core; below 95 % of its bran
 # not seen, so tests of browsers and servers would add little. ROOT measures another checkout with its own tests.
 ROOT ?= .
 coverage-all: setup ## Measure the branches of all packages that the tests run, and which test runs which line
-	@cd $(ROOT) && COVERAGE_FILE=.coverage-all $(CURDIR)/$(PYTEST) $(PARALLEL) --ignore=tests/browser \
+	@cd $(ROOT) && HYPAC_TEST_STATES=0 COVERAGE_FILE=.coverage-all $(CURDIR)/$(PYTEST) $(PARALLEL) --ignore=tests/browser \
 		--ignore=tests/services --cov=annotation --cov=routing --cov=hypac_site --cov-branch --cov-context=test \
 		--cov-config=$(CURDIR)/pyproject.toml --cov-report=term:skip-covered $(PYTEST_ARGS)
 	@cd $(ROOT) && COVERAGE_FILE=.coverage-all $(CURDIR)/$(BIN)/coverage json --quiet -o - \

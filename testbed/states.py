@@ -38,6 +38,8 @@ FILLED: Final = {"auth", "contenttypes", "sites"}
 
 draw_for: Callable[[str], None] | None = None
 """Has what is drawn from now on depend on a text alone. Set while states may be put back."""
+test = ""
+"""Names the test that goes now."""
 _states: OrderedDict[str, _State] = OrderedDict()
 
 
@@ -77,7 +79,7 @@ class Way:
             _states[to] = _state_after(self.to, before, take())
         else:
             _put_back(state)
-        draw_for(f"after {to}")
+        draw_for(f"{test} after {to}")  # as if it had not been put back, and otherwise than in other tests
         self.to, self.written = to, _written()
         self._keep()
         return _states[to].result, state is not None

@@ -107,20 +107,15 @@ class World:
     way: Way | None = None
 
     def _step(self, name: str, arguments: object, take: Callable[[], Taken]) -> Taken:
-        """What `take` gives, or gave where the same steps had led from the same world."""
+        """What `take` gives, or gave where the same steps led from the same world: a row as it is stored."""
         if self.way is None:
             return take()
-        taken = list[Taken]()
 
         def take_now() -> tuple[object, int]:
-            taken.append(take())
-            row = taken[0]
+            row = take()
             return (type(row), row.pk) if isinstance(row, models.Model) else row, self.keys
 
-        result, put_back = self.way.go(name, arguments, take_now)
-        if not put_back:
-            return taken[0]
-        found, self.keys = result
+        (found, self.keys), _ = self.way.go(name, [self.manager, arguments], take_now)
         self.project.refresh_from_db()
         if isinstance(found, tuple):
             model, key = found

@@ -184,15 +184,17 @@ def _states_put_back(
     request: pytest.FixtureRequest, _draws: random.Random, _draws_of_its_own: None
 ) -> Iterator[None]:
     """Worlds are put back as they were reached before, unless a test may have changed what its steps do."""
-    states.draw_for = None if _asked_for(request.node) & CHANGES_WHAT_STEPS_DO else _draws.seed
+    changed = os.environ.get("HYPAC_TEST_STATES") == "0" or _asked_for(request.node) & CHANGES_WHAT_STEPS_DO
+    states.draw_for, states.test = None if changed else _draws.seed, request.node.nodeid
     yield
     states.draw_for = None
 
 
 def _asked_for(test: pytest.Function) -> set[str]:
-    """Fixtures that a test and those it names ask for; not those of plugins for every test."""
-    marked = [name for marker in test.iter_markers("usefixtures") for name in marker.args]
-    found, ahead = set[str](), [*test._fixtureinfo.argnames, *marked]
+    """Fixtures that a test and those it has ask for; not those of plugins for every test."""
+    known = test._fixtureinfo.name2fixturedefs
+    ours = [name for name in test._fixtureinfo.initialnames if any(one.baseid for one in known.get(name, ()))]
+    found, ahead = set[str](), [*test._fixtureinfo.argnames, *ours]
     while ahead:
         name = ahead.pop()
         if name not in found:

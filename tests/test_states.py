@@ -40,6 +40,15 @@ def test_a_way_ends_with_what_something_else_writes() -> None:
     assert states.begin() is None
 
 
+class TestWhereEachTestIsChanged:
+    @pytest.fixture(autouse=True)
+    def changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As modules do that take small steps."""
+
+    def test_nothing_is_put_back(self) -> None:
+        assert make_world(40).way is None
+
+
 def test_nothing_is_put_back_where_a_test_may_have_changed_what_steps_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
