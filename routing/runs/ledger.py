@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from django.utils.translation import gettext as _
+
+from annotation.errors import InputError
 from annotation.models import Project
+from routing.core.exact import plain
 from routing.core.ledger import DRAW, FINAL_AUDIT, ledger_entry
+from routing.core.plan import Plan
 from routing.models import Certificate, Draw, FinalAudit, LedgerEntry, PoolItem, Run
 from routing.runs.pool import pool_of
 
@@ -47,6 +52,22 @@ def spent_before(project: Project, target: str) -> Decimal:
         )
         runs |= _entries(run, drawn) if shares else set()
     return total_of(_spent_by(runs))
+
+
+def refuse_without_promise(project: Project, plan: Plan) -> None:
+    """Where earlier draws on these items leave nothing of the probability that a certificate would state."""
+    spent = spent_before(project, plan.target)
+    if spent + plan.alpha < 1:
+        return
+    raise InputError(
+        _(
+            "Earlier draws on these items have spent %(spent)s of alpha: with %(alpha)s more a certificate "
+            "would say “with probability at least 0 %%”. Choose a smaller alpha, or put new items into a "
+            "project of their own. A run with the target population takes in later items and spends nothing."
+        )
+        % {"spent": plain(spent), "alpha": plain(plan.alpha)},
+        where="alpha",
+    )
 
 
 def _spent_by(runs: set[Run]) -> list[SpentAlpha]:

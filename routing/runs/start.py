@@ -30,6 +30,7 @@ from routing.runs.chains import fix_chains
 from routing.runs.commitments import commit_before_draw, commit_before_labels, draw_calibration_set
 from routing.runs.draw import AT_ONCE, draw_pilot_outside, freeze_missing_pool, freeze_pool
 from routing.runs.later.intakes import abandon_unfinished, refuse_while_taking_in
+from routing.runs.ledger import refuse_without_promise
 from routing.runs.measurements import measured_for
 from routing.runs.plan import PlanOutlook, outlook_of_plan, score_for, sources_of
 from routing.runs.plan_fields import PlanFields
@@ -60,16 +61,14 @@ def start_run(
 ) -> Run:
     """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
     "prepare_run", which freezes a large pool before anything else). `fields` are those of `PlanFields`.
-    `budget` is the most that the models may cost; it is no part of the plan and may be changed later
-    (`budget.set_budget`).
+    `budget` is the most that the models may cost, no part of the plan (`budget.set_budget` changes it).
 
     A plan that can certify nothing is refused unless `allow_uncertifiable`. Where many answers of a model
     cannot be used, the run stops before people are asked, unless `accept_unusable` (`run_usability`); where
     that is False and not None, it is not even started if that is known before. One with an expert that is
     expected to cost more than she does for everything is refused unless `accept_dearer`.
 
-    `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
-    demonstrations. Nothing that comes from a browser may set it.
+    `entropy` seeds the draw: only to repeat a run, in tests and demonstrations; no browser may set it.
 
     Raises InputError, whose `where` names the field, and ConflictError where another run is under way.
     """
@@ -102,6 +101,7 @@ def start_run(
             wanted = replace(wanted, pilot_size=measurement.size)
         built = build_plan(project=project, sources=sources, fields=wanted)
         plan, asking, people = built.plan, built.sampling, people_of(project, wanted)
+        refuse_without_promise(project, plan)
         limits.refuse_more(
             project.runs.all(),
             limits.RUNS,

@@ -4,10 +4,12 @@ from decimal import Decimal
 
 import pytest
 
+from annotation.errors import InputError
 from annotation.models import Item
 from routing.models import Draw, Intake, PoolItem, Run
 from routing.runs.ledger import ledger, spent_before
 from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 
@@ -95,3 +97,15 @@ def test_a_run_that_is_planned_is_told_what_was_spent_before():
     make_run(project, 3, [a], drawn=False)
     assert spent_before(project, "dataset") == Decimal("0.03")
     assert spent_before(project, "population") == Decimal("0.03")
+
+
+def test_a_run_that_could_promise_nothing_is_not_started() -> None:
+    """Each draw on the same items spends: whoever draws every night is told when nothing is left."""
+    world = make_world(300)
+    for _night in range(2):
+        world.complete(m=30, alpha=Decimal("0.4"))
+    with pytest.raises(InputError, match="at least 0 %") as refused:
+        world.start(m=30, alpha=Decimal("0.2"))
+    assert refused.value.where == "alpha"
+    assert "have spent 0.8 of alpha: with 0.2 more" in str(refused.value)
+    world.start(m=30, alpha=Decimal("0.1"))
