@@ -325,6 +325,17 @@ class ConnectionAdmin(ReadOnly):
     exclude = ("access_key", "secret")
 
 
+@admin.register(models.BucketSync)
+class BucketSyncAdmin(ReadOnly):
+    list_display = ("id", "connection", "takes", "every_minutes", "next_at", "looked_at", "writes_since")
+
+
+@admin.register(models.BucketFile)
+class BucketFileAdmin(ReadOnly):
+    list_display = ("id", "sync", "key", "size", "state", "changed_at")
+    list_filter = ("state",)
+
+
 @admin.register(models.ApiToken)
 class ApiTokenAdmin(ReadOnly):
     list_display = ("id", "token_key", "user", "name", "role", "project", "expiry", "last_used_at")

@@ -12,7 +12,7 @@ class AnnotationConfig(AppConfig):
         from annotation import checks
         from annotation.common import append_only, converters
         from annotation.common.events import import_finished
-        from annotation.imports import fetching
+        from annotation.imports import bucket_look, bucket_sync, fetching
         from annotation.imports.job import run_import
         from annotation.imports.undo import undo_import
         from annotation.jobs import jobs
@@ -34,6 +34,14 @@ class AnnotationConfig(AppConfig):
         jobs.register("import", run_import, title=gettext_noop("The import"), finished=import_finished)
         reads = gettext_noop("Reading from a store")
         jobs.register(fetching.KIND, fetching.run_fetch, title=reads, copies_items=True)
+        jobs.register(
+            bucket_sync.KIND,
+            bucket_look.run_look,
+            title=gettext_noop("Synchronising a bucket"),
+            copies_items=True,
+            finished=bucket_sync.look_ended,
+            is_news=bucket_sync.brought_something,
+        )
         jobs.register("import_undo", undo_import, title=gettext_noop("Import taken back"))
         jobs.register(
             project_removal.KIND, project_removal.remove_project, title=gettext_noop("Removal of a project")

@@ -3,6 +3,7 @@
 from annotation import retention
 from annotation.common import attempts, once
 from annotation.common.api import idempotency
+from annotation.imports import bucket_sync
 from annotation.jobs import jobs
 from annotation.mail import digest, sending as mail
 from annotation.outside.webhooks import sending
@@ -13,6 +14,7 @@ from annotation.projects import guidelines, removal as project_removal
 def run_maintenance() -> None:
     """Any number of processes may do so at the same time."""
     jobs.reconcile()
+    bucket_sync.start_due()
     sending.catch_up()
     mail.catch_up()
     digest.post_digests()

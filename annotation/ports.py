@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from django.db.models import Q
 
 from annotation.errors import NotAllowedError
-from annotation.models import Job, Label, Project, Settlement, User, WorkBatch, WorkItem
+from annotation.models import BucketSync, Job, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.permissions import Access
 
 
@@ -59,6 +59,11 @@ class RoutingPort(Protocol):
 
     def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
         """A project was copied: what is not annotation's own is to be copied, too."""
+
+    def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
+        """A bucket is looked at: deliveries that are to be in it and that nobody writes are to be written;
+        `again`: those whose writing failed, too. Returns how many that is.
+        """
 
     # --- What the roster says ---
 
@@ -194,6 +199,9 @@ class NoRouting:
 
     def work_item_skipped(self, *, work_item: WorkItem, user: User) -> None:
         return
+
+    def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
+        return 0
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
         return None

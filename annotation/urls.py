@@ -15,7 +15,13 @@ from annotation.people import (
     tokens_views as tokens,
 )
 from annotation.people.second_factor import account_views as second_factor, log_in_views as second_step
-from annotation.projects import connections_views as connections, go, jobs_views as jobs, views as projects
+from annotation.projects import (
+    bucket_sync_views as bucket_sync,
+    connections_views as connections,
+    go,
+    jobs_views as jobs,
+    views as projects,
+)
 from annotation.review import views as review
 
 urlpatterns = [
@@ -104,4 +110,5 @@ urlpatterns = [
     *mail.urlpatterns,
     *webhooks.urlpatterns,
     *connections.urlpatterns,
+    *bucket_sync.urlpatterns,
 ]

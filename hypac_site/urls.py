@@ -17,6 +17,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("annotation.api")),
     path("api/v1/", include("annotation.outside.webhooks.api")),
+    path("api/v1/", include("annotation.projects.bucket_sync_api")),
     path("api/v1/", include("annotation.projects.connections_api")),
     path("api/v1/", include("routing.api")),
     path("api/<anything:path>", NothingHere.as_view(), name="api_nothing_here"),

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation import failures
 from annotation.models import (
     AuditEvent,
+    BucketSync,
     Job,
     Label,
     Membership,
@@ -22,6 +23,7 @@ from annotation.models import (
 from annotation.permissions import ROLES_BY_ACTION, Access
 from annotation.ports import LossOffer, Suggestion, WordingChange
 from routing.common.states import CANCELLABLE, UNDER_WAY, State
+from routing.delivery.write_back import write_deliveries
 from routing.items.changes import CHANGE_KIND as CHANGE
 from routing.models import (
     Certificate,
@@ -150,6 +152,9 @@ class Routing:
         if run is not None and run.by_expert and work_item.batch_id == run.routed_batch_id:
             hand_over_item(run, work_item)
             look_after_end(run, work_item)
+
+    def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
+        return write_deliveries(sync=sync, user=user, again=again)
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
         run = run_of_batch(batch)

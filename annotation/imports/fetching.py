@@ -165,7 +165,7 @@ def _object(context: JobContext, bucket: Bucket, key: str, out: IO[bytes]) -> No
     found = bucket.look(key)
     if found is None:
         raise NO_OBJECT.error(raised_as=InputError, where="key", key=key)
-    _check_size(found.size)
+    check_size(found.size)
     context.progress(total=found.size, stage=Words(gettext_noop("Reading from the store")))
     done = _copy(context, bucket, found, out)
     if done != found.size:
@@ -180,7 +180,7 @@ def _archive(context: JobContext, bucket: Bucket, prefix: str, out: IO[bytes]) -
             continue
         objects.append(found)
         size += found.size
-        _check_size(size)
+        check_size(size)
     if not objects:
         raise NO_OBJECT_BELOW.error(raised_as=InputError, where="key", key=prefix)
     if len(objects) > MAX_OBJECTS:
@@ -204,7 +204,7 @@ def _copy(context: JobContext, bucket: Bucket, found: Found, out: IO[bytes], *, 
     return done
 
 
-def _check_size(size: int) -> None:
+def check_size(size: int) -> None:
     if size > settings.HYPAC_MAX_UPLOAD_BYTES:
         most = f"{settings.HYPAC_MAX_UPLOAD_BYTES:,}"
         raise TOO_MANY_BYTES.error(raised_as=InputError, where="key", most=most)

@@ -331,9 +331,11 @@ def _done(job: Job, token: str, result: dict[str, Any]) -> bool:
             **failures.NO_ERROR,
         )
         if stored:
-            events.job_ended(job, "job.finished")
-            if finished := kind(job.kind).finished:
-                finished(job, result)
+            known = kind(job.kind)
+            if known.is_news(result):
+                events.job_ended(job, "job.finished")
+            if known.finished:
+                known.finished(job, result)
     return bool(stored)
 
 

@@ -18,7 +18,7 @@ class Kind:
     """`queue_of` names the Celery queue whose workers can do a job; `can_pause`: its handler looks at
     `JobContext.pausing`; `stops_itself`: so it does, or it is quickly done (see JobContext). `copies_items`:
     it reads what items are and stores it elsewhere at its end. `finished` has job and result in the
-    transaction of its end.
+    transaction of its end; `is_news`: whether anybody is told of that, by its result.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Kind:
     stops_itself: bool = False
     copies_items: bool = False
     finished: Callable[[Job, dict[str, Any]], None] | None = None
+    is_news: Callable[[dict[str, Any]], bool] = lambda result: True
 
 
 KINDS: dict[str, Kind] = {}
@@ -45,11 +46,14 @@ def register(
     stops_itself: bool = False,
     copies_items: bool = False,
     finished: Callable[[Job, dict[str, Any]], None] | None = None,
+    is_news: Callable[[dict[str, Any]], bool] = lambda result: True,
 ) -> None:
     """Make a kind of job known. `queue` is the Celery queue whose workers can do it, or tells it of a job."""
     queue_of = queue if callable(queue) else lambda _job: queue
     stops_itself = can_pause or stops_itself
-    KINDS[name] = Kind(name, title, handler, queue_of, can_pause, stops_itself, copies_items, finished)
+    KINDS[name] = Kind(
+        name, title, handler, queue_of, can_pause, stops_itself, copies_items, finished, is_news
+    )
 
 
 def kind(name: str) -> Kind:

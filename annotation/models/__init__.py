@@ -12,7 +12,7 @@ from annotation.models.labelling import (
     WorkBatch,
     WorkItem,
 )
-from annotation.models.outside import Connection, Mail, Webhook, WebhookDelivery
+from annotation.models.outside import BucketFile, BucketSync, Connection, Mail, Webhook, WebhookDelivery
 from annotation.models.people import ApiToken, AttemptBucket, Invitation, SignOnSession, User
 from annotation.models.projects import MAX_OVERLAP, Choice, Membership, Project, ReplacedChoice
 from annotation.models.second_factor import AuthenticatorApp, Passkey, RecoveryCode
@@ -23,6 +23,8 @@ __all__ = [
     "AttemptBucket",
     "AuditEvent",
     "AuthenticatorApp",
+    "BucketFile",
+    "BucketSync",
     "Choice",
     "Comment",
     "Connection",

@@ -144,6 +144,104 @@ class Connection(models.Model):
         return self.name
 
 
+class BucketSync(models.Model):
+    """What is done with a connection's bucket by itself: new files of a folder are imported every so often,
+    and deliveries are written into another folder. The services are annotation.imports.bucket_sync.
+    """
+
+    class Every(models.IntegerChoices):
+        FIVE_MINUTES = 5, _("5 minutes")
+        QUARTER = 15, _("15 minutes")
+        HOUR = 60, _("hour")
+        SIX_HOURS = 360, _("6 hours")
+        DAY = 1440, _("day")
+
+    connection = models.OneToOneField(Connection, on_delete=models.CASCADE, related_name="sync")
+    takes = models.BooleanField(default=False, help_text="Whether new files are imported.")
+    take_from = models.CharField(
+        max_length=500, blank=True, help_text="Below the connection's folder; ends with / or is empty."
+    )
+    every_minutes = models.PositiveIntegerField(choices=Every, default=Every.HOUR)
+    columns = models.JSONField(
+        default=dict, help_text="How each file is imported (annotation.imports.bucket_sync.HowToImport)."
+    )
+    next_at = models.DateTimeField(null=True, blank=True, help_text="When it is looked for new files next.")
+    looked_at = models.DateTimeField(null=True, blank=True, help_text="When that was last done to its end.")
+    writes_since = models.DateTimeField(
+        null=True, blank=True, help_text="Deliveries made from then on are written; null for none."
+    )
+    write_to = models.CharField(
+        max_length=500, blank=True, help_text="Below the connection's folder; ends with / or is empty."
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="In whose name it is done: who saved it last.",
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(takes=True, next_at__isnull=False) | Q(takes=False, next_at__isnull=True),
+                name="bucket_sync_waits_for_a_time",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["next_at"], condition=Q(next_at__isnull=False), name="bucket_sync_due")
+        ]
+
+    def __str__(self) -> str:
+        return f"Synchronisation of {self.connection_id}"
+
+
+class BucketFile(models.Model):
+    """A file that was found in a bucket which is synchronised, as it was then: each is imported once."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("Waits for its import")
+        TAKEN = "taken", _("Imported")
+        REFUSED = "refused", _("Cannot be imported")
+
+    sync = models.ForeignKey(BucketSync, on_delete=models.CASCADE, related_name="files")
+    key = models.CharField(max_length=1024, help_text="The whole name of the object.")
+    etag = models.CharField(max_length=200, blank=True, help_text="As the store tells contents apart.")
+    size = models.PositiveBigIntegerField()
+    state = models.CharField(max_length=20, choices=State, default=State.WAITING)
+    job = models.ForeignKey(
+        "annotation.Job",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The import of its content.",
+    )
+    error = models.TextField(blank=True, help_text="Why it cannot be imported, in English.")
+    error_part = models.JSONField(default=dict, blank=True, help_text="What to say so in other languages.")
+    changed_at = models.DateTimeField(help_text="When it was found, or got its state.")
+
+    class Meta:
+        ordering = ["-changed_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["sync", "key"], name="bucket_file_once"),
+            models.CheckConstraint(
+                condition=Q(state__in=["waiting", "taken", "refused"]), name="bucket_file_state_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["sync", "state"], name="bucket_file_by_state"),
+            models.Index(fields=["sync", "-changed_at", "-id"], name="bucket_file_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+    @property
+    def error_in_words(self) -> str:
+        """In the language of the reader; "" where there is none."""
+        return failures.part_in_words(self.error_part, self.error)
+
+
 class Mail(models.Model):
     """One letter to one person, stored in the transaction of what it tells, or asked for by them; its words
     are made when it is sent (annotation.mail.letters). Only annotation.mail.sending changes it afterwards.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
@@ -206,13 +206,17 @@ class Bucket:
     def found(self, prefix: str, *, at_most: int | None = None) -> Iterator[Found]:
         """The objects whose key begins so, in the order of their keys."""
         asked = {"list-type": "2", "prefix": prefix, "max-keys": str(min(at_most or 1000, 1000))}
+        # A key may have signs that XML cannot hold, and one of them would hide all the others.
+        asked["encoding-type"] = "url"
         count = 0
         while True:
             page = parsed(self._answer("GET", query=asked))
             before = count
+            is_quoted = page.findtext("EncodingType") == "url"
             for entry in page.iter("Contents"):
+                key = entry.findtext("Key") or ""
                 yield Found(
-                    entry.findtext("Key") or "",
+                    unquote_plus(key) if is_quoted else key,
                     _size(entry.findtext("Size") or ""),
                     (entry.findtext("ETag") or "").strip('"'),
                 )

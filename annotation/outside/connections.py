@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError
-from annotation.models import Connection, Project, User
+from annotation.models import BucketFile, Connection, Project, User
 from annotation.outside.buckets import Bucket, Place
 from annotation.outside.net import check_url
 from annotation.outside.secrets import decrypt, encrypt
@@ -60,6 +60,9 @@ def update_connection(
         if secret is not None:
             current.secret = _encrypted(secret)
             changed.append("secret")
+        if {"endpoint", "bucket"}.intersection(changed):
+            # What another bucket has was never taken.
+            BucketFile.objects.filter(sync__connection=current).delete()
         if changed:
             _stored(current)
             _record(current, actor, "connection.changed", {"changed": changed})

@@ -63,6 +63,7 @@ PAGES = {
     "webhook": ("settings", gettext_noop("Webhook")),
     "connections": ("settings", gettext_noop("Connections")),
     "connection_edit": ("settings", gettext_noop("Connection")),
+    "bucket_sync": ("settings", gettext_noop("Synchronisation")),
 }
 # Where what is shown has a name of its own, and the page knows it.
 NAMES = {

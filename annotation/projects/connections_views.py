@@ -160,7 +160,7 @@ def fetched_page(job: Job, access: Access) -> tuple[str, str] | None:
 
 
 def _list(request: ProjectRequest, form: ConnectionForm) -> HttpResponseBase:
-    found = request.access.project.connections.order_by("name")
+    found = request.access.project.connections.select_related("sync").order_by("name")
     return render(request, "annotation/projects/connections.html", {"connections": found, "form": form})
 
 

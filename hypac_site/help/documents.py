@@ -43,6 +43,7 @@ _PAGES = {
     "jobs": "jobs job",
     "api#webhooks": "webhooks webhook webhook_new",
     "deployment#buckets-of-a-project": "connections connection_new connection_edit",
+    "deployment#a-bucket-that-is-synchronised": "bucket_sync",
 }
 OF_PAGE = {page: place for place, pages in _PAGES.items() for page in pages.split()}
 

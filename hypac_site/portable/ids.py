@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlencode
 
+from annotation.imports.bucket_sync import KIND as SYNC
 from annotation.models import (
     AuditEvent,
     Comment,
@@ -105,6 +106,7 @@ OF_KEYS: dict[str, tuple[Model, ...]] = {
     "predictions": (Source,),
     "try": (Source,),
     EXPORT: (Delivery, Connection),
+    SYNC: (Connection,),
     UNDO: (Job,),
 }
 

@@ -8,6 +8,8 @@ from django.db.models import Q
 
 from annotation.models import (
     ApiToken,
+    BucketFile,
+    BucketSync,
     Connection,
     Invitation,
     Job,
@@ -27,6 +29,8 @@ Row = dict[str, Any]
 # What opens something, or tells addresses outside: bound to the installation, or a secret.
 STAYS_BEHIND: dict[Model, str] = {
     ApiToken: "tokens",
+    BucketFile: "files found in them",
+    BucketSync: "what is done with them by itself",
     Connection: "connections to buckets, with their keys",
     Invitation: "invitations",
     Webhook: "webhooks, with their secrets",

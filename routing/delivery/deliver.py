@@ -23,11 +23,13 @@ from annotation.models import Job, StoredFile, User
 from annotation.words import Words
 from routing.common.states import ROUTED
 from routing.delivery.card import Counts, card
+from routing.delivery.exports import MANIFEST
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.formats.base import File, Files
 from routing.delivery.legend import legend
 from routing.delivery.parts import Part, checked_part, part_of, selecting
 from routing.delivery.people_card import people_card
+from routing.delivery.write_back import write_back
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run
 from routing.runs.committed import answered_later, committed_files
@@ -36,7 +38,6 @@ from routing.runs.expert.final import final_certificate_of
 from routing.runs.people_agreement import people_agreement
 
 IN_MEMORY = 8 * 1024**2
-MANIFEST = "manifest.json"
 NDJSON = "application/x-ndjson"
 
 
@@ -150,6 +151,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         }
         Job.objects.filter(pk=context.job.pk).update(result=result)
         delivery_made(delivery, partial=bool(result["partial"]))
+        write_back(delivery)
     return result
 
 

@@ -10,6 +10,7 @@ from annotation import failures
 from annotation.common import audit
 from annotation.common.files import open_file
 from annotation.errors import ConflictError, HypacError, InputError
+from annotation.imports.bucket_sync import refuse_watched
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, User
@@ -20,6 +21,7 @@ from routing.models import Delivery, DeliveryFile
 
 KIND = "export_delivery"
 SUMS = "SHA256SUMS"
+MANIFEST = "manifest.json"
 
 
 def export_delivery(
@@ -41,6 +43,7 @@ def export_delivery(
         raise InputError(_("There is no such connection in this project."), where="connection")
     below = default_prefix(delivery) if prefix is None else folder(prefix, where="prefix")
     whole = connection.prefix + below
+    refuse_watched(connection=connection, prefix=whole)
     for name in (SUMS, *delivery.files.values_list("name", flat=True)):
         checked_key(whole + name)
     job = jobs.enqueue(
@@ -89,6 +92,7 @@ def run_export(context: JobContext) -> dict[str, Any]:
     if connection is None or delivery is None:
         raise GONE.error()
     files = list(delivery.files.select_related("file"))
+    files.sort(key=lambda entry: entry.name == MANIFEST)  # behind those that it names
     sums, overwrite = _sums(files), bool(params["overwrite"])
     sums_key, sums_hash = params["prefix"] + SUMS, hashlib.sha256(sums).hexdigest()
     sent = there = size = 0

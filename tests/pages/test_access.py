@@ -171,6 +171,9 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "connection_edit": {"GET": LEADERS, "POST": LEADERS},
     "connection_test": {"POST": LEADERS},
     "connection_delete": {"POST": LEADERS},
+    "bucket_sync": {"GET": LEADERS, "POST": LEADERS},
+    "bucket_sync_now": {"POST": LEADERS},
+    "bucket_sync_end": {"POST": LEADERS},
     "import_fetch": {"POST": LEADERS},
     "delivery_file": {"GET": SEERS},
     "delivery_zip": {"GET": SEERS},
@@ -285,6 +288,9 @@ API: dict[str, dict[str, set[str]]] = {
     "api_connection": {"GET": LEADERS, "PATCH": LEADERS, "DELETE": LEADERS},
     "api_connection_test": {"POST": LEADERS},
     "api_connection_fetch": {"POST": LEADERS},
+    "api_connection_sync": {"GET": LEADERS, "PUT": LEADERS, "DELETE": LEADERS},
+    "api_connection_sync_now": {"POST": LEADERS},
+    "api_connection_sync_files": {"GET": LEADERS},
     **{
         f"api_label_studio{of}_{name}": {method: SEERS}
         for of in ("", "_run", "_source")

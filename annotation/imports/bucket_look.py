@@ -1,0 +1,269 @@
+"""The job that looks into a bucket which is synchronised, and imports what is new there, file by file.
+
+What it has found is stored first, each file as it is then. One is imported after the other, in the order of
+their names, each by an import like that of an uploaded file. A file whose import has begun is not taken again
+before its content changes, whatever dies in between.
+"""
+
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
+
+from annotation import failures
+from annotation.common.files import store_file
+from annotation.errors import ConflictError, HypacError, InputError, UnderWayError
+from annotation.imports.bucket_sync import HowToImport
+from annotation.imports.columns import IMPORT
+from annotation.imports.fetching import IN_MEMORY, MAX_OBJECTS, OTHER_IMPORT, check_size
+from annotation.imports.upload import start_import
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
+from annotation.models import BucketFile, BucketSync, Job, StoredFile
+from annotation.outside.buckets import (
+    CHANGED_MEANWHILE,
+    NO_SUCH_OBJECT,
+    Bucket,
+    Found,
+    checked_key,
+    unreadable,
+)
+from annotation.outside.connections import bucket_of
+from annotation.permissions import access_to
+from annotation.ports import routing_port
+from annotation.words import Words
+
+AT_ONCE = 1000
+LOOK_SECONDS = 0.2
+MOST_KEY_BYTES = 1024
+
+NO_SYNC = failures.register(
+    "not_synchronised", gettext_noop("The connection was deleted, or is not synchronised any more.")
+)
+MAY_NOT = failures.register(
+    "may_not_import",
+    gettext_noop(
+        "%(name)s, in whose name files are taken from the bucket, may not import into this project any more. "
+        "Save it once more, and it is done in your name."
+    ),
+)
+TOO_MANY = failures.register(
+    "too_many_in_folder",
+    gettext_noop(
+        "There are more than %(most)s objects below “%(key)s”. Move away what was imported, or choose a "
+        "folder in it."
+    ),
+)
+
+
+@dataclass
+class Counts:
+    """`found`: files that are new, or have other content than before; `written`: deliveries of which the
+    writing began.
+    """
+
+    found: int = 0
+    taken: int = 0
+    refused: int = 0
+    written: int = 0
+
+
+class _Look:
+    """One attempt of the job. Its counts go on from those of the attempts before."""
+
+    def __init__(self, context: JobContext, sync: BucketSync, bucket: Bucket) -> None:
+        self.context, self.sync, self.bucket = context, sync, bucket
+        self.how = HowToImport.of(sync.columns)
+        self.prefix = sync.connection.prefix + sync.take_from
+        known = {name: context.job.result.get(name, 0) for name in asdict(Counts())}
+        self.counts = Counts(**known)
+        self._left: list[int] = []  # changed while they were read
+
+    def write(self, *, again: bool) -> None:
+        """Have deliveries written that are not there yet; `again`: those whose writing failed, too."""
+        with self.context.chunk():
+            self.counts.written += routing_port().write_deliveries(
+                sync=self.sync, user=self.context.job.created_by, again=again
+            )
+            self._keep_counts()
+
+    def find(self) -> None:
+        """Store what is new, and forget what waits and is not there any more."""
+        self.context.progress(stage=Words(gettext_noop("Looking into the bucket")))
+        unsettled = self.sync.files.exclude(state=BucketFile.State.TAKEN)
+        gone = dict(unsettled.values_list("key", "pk"))
+        number = 0
+        listed = self.bucket.found(self.prefix, at_most=MAX_OBJECTS + 1)
+        while page := list(islice(listed, AT_ONCE)):
+            if (number := number + len(page)) > MAX_OBJECTS:
+                raise TOO_MANY.error(most=f"{MAX_OBJECTS:,}", key=self.prefix)
+            objects = {found.key: found for found in page if not found.key.endswith("/")}
+            for key in objects:
+                gone.pop(key, None)
+                if len(key.encode()) > MOST_KEY_BYTES or "\0" in key or not key.startswith(self.prefix):
+                    raise unreadable()  # no store has such an object there
+            self._store(objects)
+        left = iter(gone.values())
+        while pks := list(islice(left, AT_ONCE)):
+            with self.context.chunk():
+                BucketFile.objects.filter(pk__in=pks).exclude(state=BucketFile.State.TAKEN).delete()
+
+    def _store(self, objects: dict[str, Found]) -> None:
+        known = {row.key: row for row in self.sync.files.filter(key__in=objects)}
+        new = [objects[key] for key in objects if key not in known]
+        changed = [
+            row
+            for key, row in known.items()
+            if (row.etag, row.size) != (objects[key].etag[:200], objects[key].size)
+        ]
+        if not new and not changed:
+            return
+        with self.context.chunk():
+            if not BucketSync.objects.select_for_update(no_key=True).filter(pk=self.sync.pk):
+                raise NO_SYNC.error()
+            fields: dict[str, Any] = {"state": BucketFile.State.WAITING, "changed_at": Now()}
+            BucketFile.objects.bulk_create(
+                BucketFile(sync=self.sync, key=found.key, etag=found.etag[:200], size=found.size, **fields)
+                for found in new
+            )
+            for row in changed:
+                found = objects[row.key]
+                BucketFile.objects.filter(pk=row.pk).update(
+                    etag=found.etag[:200], size=found.size, job=None, error="", error_part={}, **fields
+                )
+            self.counts.found += len(new) + len(changed)
+            self._keep_counts()
+
+    def take(self) -> None:
+        """Import what waits, one file after the other. Raises a HypacError that is not permanent while
+        another import into the project is under way.
+        """
+        while True:
+            waiting = self.sync.files.filter(state=BucketFile.State.WAITING).order_by("key")
+            rows = list(waiting.exclude(pk__in=self._left)[:AT_ONCE])
+            if not rows:
+                return
+            settled = self.counts.taken + self.counts.refused
+            self.context.progress(done=settled, total=settled + waiting.count())
+            for row in rows:
+                self._take(row)
+
+    def _take(self, row: BucketFile) -> None:
+        self.context.progress(stage=Words.name(row.key))
+        stored = None
+        try:
+            stored = self._brought(row)
+        except InputError as error:
+            if error.code == NO_SUCH_OBJECT.code:
+                row.delete()
+            elif error.where == "key":
+                self._refuse(row, error)
+            else:
+                raise
+        except ConflictError as error:
+            if error.code != CHANGED_MEANWHILE.code:
+                raise
+            self._left.append(row.pk)  # the next look finds it as it is then
+        if stored is not None:
+            self._import(row, stored)
+
+    def _brought(self, row: BucketFile) -> StoredFile:
+        checked_key(row.key)
+        check_size(row.size)
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
+            for piece in self.bucket.pieces(Found(row.key, row.size, row.etag)):
+                content.write(piece)
+                self.context.progress()
+            return store_file(
+                project=self.context.job.project,
+                content=content,
+                # Items without an id are named by the file: two folders may have one of the same name.
+                original_name=row.key.removeprefix(self.prefix).replace("/", "-"),
+                media_type="application/octet-stream",
+            )
+
+    def _import(self, row: BucketFile, stored: StoredFile) -> None:
+        project, user = self.context.job.project, self.context.job.created_by
+        # That of an attempt whose worker died before it could say so; of the same bytes one is enough.
+        earlier = project.jobs.filter(
+            kind=IMPORT, params__fetch=self.context.job.pk, params__file=stored.pk
+        ).first()
+        try:
+            job = earlier or start_import(
+                project=project,
+                user=user,  # type: ignore[arg-type]
+                stored_file=stored,
+                mapping=self.how.mapping,
+                format_name=self.how.format_name,
+                keep_labels=self.how.keep_labels,
+                add_duplicates=self.how.add_duplicates,
+                encoding=self.how.encoding,
+                fetched_by=self.context.job,
+            )
+        except UnderWayError:
+            raise self._waits() from None
+        except HypacError as error:
+            if not error.permanent or error.code in ("archived_meanwhile", "project_deleted"):
+                raise
+            self._refuse(row, error)
+            return
+        self._settle(row, state=BucketFile.State.TAKEN, job=job)
+        self._until_ended(job)
+
+    def _until_ended(self, job: Job) -> None:
+        """Do the import here, so that it does not wait for another worker, of which there may be none. One
+        that has it already is waited for.
+        """
+        jobs.run(job.pk)
+        while True:
+            job.refresh_from_db(fields=["state"])
+            if job.state not in jobs.UNFINISHED:
+                return
+            if job.state != Job.State.RUNNING:
+                raise self._waits()  # for its next attempt
+            self.context.progress()
+            time.sleep(LOOK_SECONDS)
+
+    def _waits(self) -> HypacError:
+        self.context.progressed = True  # to wait, however long, is no attempt that went wrong
+        return OTHER_IMPORT.error(raised_as=ConflictError, permanent=False)
+
+    def _refuse(self, row: BucketFile, error: HypacError) -> None:
+        told = failures.columns_of(error)
+        part = {"failure": told["error_code"], "params": told["error_params"], "words": told["error"]}
+        self._settle(row, state=BucketFile.State.REFUSED, error=told["error"], error_part=part)
+
+    def _settle(self, row: BucketFile, *, state: BucketFile.State, **fields: Any) -> None:
+        if state == BucketFile.State.TAKEN:
+            self.counts.taken += 1
+        else:
+            self.counts.refused += 1
+        with self.context.chunk(done=self.counts.taken + self.counts.refused):
+            BucketFile.objects.filter(pk=row.pk).update(state=state, changed_at=Now(), **fields)
+            self._keep_counts()
+
+    def _keep_counts(self) -> None:
+        Job.objects.filter(pk=self.context.job.pk).update(result=asdict(self.counts))
+
+
+def run_look(context: JobContext) -> dict[str, Any]:
+    """Handler of the kind "bucket_sync"."""
+    project, user = context.job.project, context.job.created_by
+    found = BucketSync.objects.select_related("connection__project")
+    sync = found.filter(connection=context.params["connection"], connection__project=project).first()
+    if sync is None:
+        raise NO_SYNC.error()
+    access = access_to(user, project.slug) if user else None
+    if user is None or access is None or not access.allows("items.import"):
+        raise MAY_NOT.error(name=user.username if user else "")
+    with bucket_of(sync.connection) as bucket:
+        look = _Look(context, sync, bucket)
+        look.write(again=bool(context.params["again"]))
+        if sync.takes:
+            look.find()
+            look.take()
+    return asdict(look.counts)

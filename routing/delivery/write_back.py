@@ -1,0 +1,56 @@
+"""Deliveries that are written into buckets without being asked for (annotation.imports.bucket_sync)."""
+
+import logging
+
+from django.db.models import QuerySet
+
+from annotation.errors import HypacError
+from annotation.models import BucketSync, Job, User
+from routing.delivery.exports import KIND, default_prefix, export_delivery
+from routing.models import Delivery
+
+log = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 100
+
+
+def write_back(delivery: Delivery) -> None:
+    """Have a new delivery written into the buckets of its project, in the transaction that makes it: so there
+    is a job for each, and one alone.
+    """
+    project = delivery.run.project_id
+    known = BucketSync.objects.select_related("connection__project", "user")
+    for sync in known.filter(connection__project=project, writes_since__isnull=False):
+        _write(sync, delivery, delivery.created_by or sync.user)
+
+
+def write_deliveries(*, sync: BucketSync, user: User | None, again: bool) -> int:
+    """Have those written that have been made since this was switched on and that no job has written, and with
+    `again` those whose job failed or was stopped; the newest ones first. Returns how many.
+    """
+    if sync.writes_since is None:
+        return 0
+    made = Delivery.objects.select_related("run__project").filter(
+        run__project=sync.connection.project_id, created_at__gte=sync.writes_since
+    )
+    jobs = _jobs_of(sync)
+    settled = jobs.exclude(state__in=(Job.State.FAILED, Job.State.CANCELLED)) if again else jobs
+    missing = made.exclude(pk__in=[*settled.values_list("params__delivery", flat=True)]).order_by("-pk")
+    return sum(_write(sync, delivery, user or sync.user) for delivery in missing[:MOST_AT_ONCE])
+
+
+def _jobs_of(sync: BucketSync) -> QuerySet[Job]:
+    return Job.objects.filter(
+        project=sync.connection.project_id, kind=KIND, params__connection=sync.connection_id
+    )
+
+
+def _write(sync: BucketSync, delivery: Delivery, user: User) -> bool:
+    """Whether a job was started. That a delivery is there does not hang on it."""
+    prefix = sync.write_to + default_prefix(delivery)
+    try:
+        export_delivery(delivery=delivery, connection=sync.connection, user=user, prefix=prefix)
+    except HypacError as error:  # somebody writes it at this moment, or the project was archived
+        log.warning("Delivery %s is not written into the bucket now: %s", delivery.pk, error)
+        return False
+    return True

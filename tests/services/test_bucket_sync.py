@@ -1,0 +1,505 @@
+"""Buckets that are synchronised: what is new in them is imported once, and deliveries are written back."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from annotation.errors import ConflictError, HypacError, InputError, UnderWayError
+from annotation.imports import bucket_look
+from annotation.imports.bucket_sync import (
+    HowToImport,
+    end_sync,
+    look_now,
+    looks_of,
+    refuse_watched,
+    save_sync,
+    start_due,
+)
+from annotation.imports.columns import ColumnMapping
+from annotation.models import AuditEvent, BucketFile, BucketSync, Connection, Job, Membership, Project
+from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
+from annotation.outside.connections import update_connection
+from routing.delivery.deliver import deliver
+from routing.delivery.exports import export_delivery
+from testbed.factories import add_member, make_project
+from testbed.object_store import SECRET, Bucket
+from testbed.worlds import World, make_world
+from tests.services.test_connections import connected, done
+
+pytestmark = pytest.mark.django_db
+HOW = HowToImport(ColumnMapping(id_column="id", text_column="text"), format_name="csv")
+
+
+def rows(*names: str) -> bytes:
+    return ("id,text\n" + "".join(f"{name},text of {name}\n" for name in names)).encode()
+
+
+def put(store: Bucket, key: str, content: bytes) -> None:
+    store.client.put_object(Bucket=store.name, Key=key, Body=content)
+
+
+def synchronised(project: Project, store: Bucket, **options: Any) -> BucketSync:
+    """A bucket from whose folder "in" new files are taken."""
+    values = {"how": HOW, "take_from": "in", **options}
+    return save_sync(connection=connected(project, store), actor=project.created_by, **values)
+
+
+def looked(sync: BucketSync) -> Job:
+    job = done(look_now(sync=sync, user=sync.user))
+    sync.refresh_from_db()
+    return job
+
+
+def states(sync: BucketSync) -> dict[str, str]:
+    return dict(sync.files.values_list("key", "state"))
+
+
+def names(project: Project) -> set[str]:
+    return set(project.items.values_list("external_id", flat=True))
+
+
+class TestTaking:
+    def test_each_file_is_imported_once_and_a_changed_one_again(self, bucket):
+        project = make_project()
+        sync = synchronised(project, bucket)
+        put(bucket, "in/a.csv", rows("a1", "a2"))
+        put(bucket, "in/deep/b.csv", rows("b1"))
+        put(bucket, "in/", b"")
+        put(bucket, "elsewhere/c.csv", rows("c1"))
+        job = looked(sync)
+        assert job.state == Job.State.DONE, job.error
+        assert job.result == {"found": 2, "taken": 2, "refused": 0, "written": 0}
+        assert names(project) == {"a1", "a2", "b1"}
+        assert states(sync) == {"in/a.csv": "taken", "in/deep/b.csv": "taken"}
+        assert looked(sync).result["found"] == 0
+        assert project.jobs.filter(kind="import").count() == 2
+        put(bucket, "in/a.csv", rows("a1", "a2", "a3"))
+        job = looked(sync)
+        assert (job.result["found"], job.result["taken"]) == (1, 1)
+        assert sync.files.get(key="in/a.csv").job.result["added"] == 1
+        assert names(project) == {"a1", "a2", "a3", "b1"}
+
+    def test_what_cannot_be_read_is_told_and_tried_when_it_changes(self, bucket):
+        project = make_project()
+        sync = synchronised(project, bucket)
+        put(bucket, "in/a.csv", b"name,words\nx,y\n")
+        put(bucket, "in/b.csv", b"")
+        put(bucket, "in/c.csv", rows("c1"))
+        job = looked(sync)
+        assert (job.state, job.result["taken"], job.result["refused"]) == (Job.State.DONE, 1, 2)
+        assert "no column" in sync.files.get(key="in/a.csv").error
+        assert sync.files.get(key="in/b.csv").error_in_words
+        looked(sync)
+        assert looked(sync).result["refused"] == 0
+        put(bucket, "in/a.csv", rows("a1"))
+        looked(sync)
+        assert states(sync) == {"in/a.csv": "taken", "in/b.csv": "refused", "in/c.csv": "taken"}
+        assert names(project) == {"a1", "c1"}
+        bucket.client.delete_object(Bucket=bucket.name, Key="in/b.csv")
+        looked(sync)
+        assert set(states(sync)) == {"in/a.csv", "in/c.csv"}
+
+    def test_an_import_that_fails_is_not_begun_again_by_itself(self, bucket):
+        project = make_project()
+        sync = synchronised(project, bucket)
+        put(bucket, "in/a.csv", b"id,text\n,\n,\n")
+        looked(sync)
+        found = sync.files.get()
+        assert (found.state, found.job.state) == ("taken", Job.State.FAILED)
+        looked(sync)
+        assert project.jobs.filter(kind="import").count() == 1
+
+    def test_other_columns_give_refused_files_another_chance(self, bucket):
+        project = make_project()
+        sync = synchronised(project, bucket)
+        put(bucket, "in/a.csv", b"name,words\nx,some words\n")
+        looked(sync)
+        assert states(sync) == {"in/a.csv": "refused"}
+        how = HowToImport(ColumnMapping(id_column="name", text_column="words"))
+        save_sync(connection=sync.connection, actor=project.created_by, how=how, take_from="in")
+        sync.refresh_from_db()
+        looked(sync)
+        assert names(project) == {"x"}
+
+    def test_two_folders_may_have_files_of_the_same_name(self, bucket):
+        project = make_project()
+        sync = synchronised(project, bucket, how=HowToImport(ColumnMapping(text_column="text")))
+        put(bucket, "in/may/data.csv", rows("a", "b"))
+        put(bucket, "in/june/data.csv", rows("c", "d"))
+        looked(sync)
+        assert project.items.count() == 4
+
+    def test_more_than_a_thousand_objects_are_found(self, bucket, monkeypatch):
+        project = make_project()
+        sync = synchronised(project, bucket)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda number: put(bucket, f"in/{number:04}.csv", b"x"), range(1003)))
+        # Their imports are none of this test's business, and take their time.
+        monkeypatch.setattr(bucket_look._Look, "take", lambda self: None)
+        assert looked(sync).result["found"] == 1003
+        assert sync.files.count() == 1003
+        assert looked(sync).result["found"] == 0
+        monkeypatch.setattr(bucket_look, "MAX_OBJECTS", 1002)
+        job = looked(sync)
+        assert (job.state, job.error_code) == (Job.State.FAILED, "too_many_in_folder")
+
+    def test_names_of_objects_are_only_names(self, bucket):
+        project = make_project()
+        sync = synchronised(project, bucket, how=HowToImport(ColumnMapping(text_column="text")))
+        hostile = ["in/<b>&x.csv", "in/a b+c%2e?#.csv", "in/ü\u202e\x07.csv", "in/'; DROP TABLE x.csv"]
+        for number, key in enumerate(hostile):
+            put(bucket, key, rows(f"r{number}"))
+        job = looked(sync)
+        assert job.state == Job.State.DONE, job.error
+        assert states(sync) == dict.fromkeys(hostile, "taken")
+        assert project.items.count() == 4
+
+    def test_a_key_that_would_be_another_one_on_its_way_is_refused(self, bucket, monkeypatch):
+        project = make_project()
+        sync = synchronised(project, bucket)
+        found = Client.found
+
+        def with_dots(self: Client, *args: Any, **options: Any) -> Any:
+            for entry in found(self, *args, **options):
+                yield entry._replace(key="in/../other.csv")
+
+        put(bucket, "in/a.csv", rows("a"))
+        monkeypatch.setattr(Client, "found", with_dots)
+        assert looked(sync).result["refused"] == 1
+        assert "none of its parts" in sync.files.get().error
+        monkeypatch.setattr(Client, "found", lambda *args, **options: iter([Found("x" * 2000, 1, "e")]))
+        assert looked(sync).state == Job.State.QUEUED
+        assert not names(project)
+
+
+class TestFaults:
+    @pytest.fixture
+    def sync(self, bucket: Bucket) -> BucketSync:
+        put(bucket, "in/a.csv", rows("a1", "a2"))
+        put(bucket, "in/b.csv", rows("b1"))
+        return synchronised(make_project(), bucket)
+
+    @pytest.mark.parametrize("dies_at", ["found", "between", "after"])
+    def test_a_worker_that_dies_leaves_nothing_doubled(self, sync, monkeypatch, dies_at):
+        """Before an import, between its start and its mark, and behind that."""
+        project = sync.connection.project
+        job = look_now(sync=sync, user=sync.user)
+
+        class Died(BaseException):
+            pass
+
+        settle = bucket_look._Look._settle
+
+        def die(self: Any, *args: Any, **values: Any) -> Any:
+            if dies_at == "after":
+                settle(self, *args, **values)
+            raise Died
+
+        place = "take" if dies_at == "found" else "_settle"
+        monkeypatch.setattr(bucket_look._Look, place, die)
+        with pytest.raises(Died):
+            done(job)
+        monkeypatch.undo()
+        # What was begun goes on, and the reconciler gives the job to another worker.
+        Job.objects.filter(pk=job.pk).update(state=Job.State.QUEUED, claim_token="")
+        for _attempt in range(2):
+            for begun in Job.objects.filter(kind="import", state=Job.State.QUEUED):
+                done(begun)
+            done(job)
+        assert job.state == Job.State.DONE, job.error
+        assert job.result == {"found": 2, "taken": 2, "refused": 0, "written": 0}
+        imports = project.jobs.filter(kind="import")
+        assert [entry.result["added"] for entry in imports.order_by("pk")] == [2, 1]
+
+    def test_beside_another_import_it_waits_and_counts_no_attempt(self, sync, settings, monkeypatch):
+        project = sync.connection.project
+        monkeypatch.setattr("annotation.jobs.jobs.run", lambda pk: False)  # nobody does the import
+        job = look_now(sync=sync, user=sync.user)
+        monkeypatch.undo()
+        real = bucket_look.jobs.run
+        monkeypatch.setattr(bucket_look.jobs, "run", lambda pk: real(pk) if pk == job.pk else False)
+        for _attempt in range(settings.HYPAC_JOB_MAX_ATTEMPTS + 2):
+            done(job)
+            assert job.state == Job.State.QUEUED
+            assert "begins by itself" in job.error
+        assert project.jobs.filter(kind="import").count() == 1
+        monkeypatch.undo()
+        done(project.jobs.get(kind="import"))
+        assert done(job).state == Job.State.DONE, job.error
+        assert names(project) == {"a1", "a2", "b1"}
+
+    def test_an_object_that_changes_while_it_is_read_waits_for_the_next_look(self, sync, bucket, monkeypatch):
+        pieces = Client.pieces
+
+        def changed(self: Client, found: Any) -> Any:
+            if found.key == "in/a.csv":
+                put(bucket, "in/a.csv", rows("a1", "a2", "a3"))
+            return pieces(self, found)
+
+        monkeypatch.setattr(Client, "pieces", changed)
+        assert looked(sync).state == Job.State.DONE
+        assert states(sync) == {"in/a.csv": "waiting", "in/b.csv": "taken"}
+        monkeypatch.undo()
+        looked(sync)
+        assert names(sync.connection.project) == {"a1", "a2", "a3", "b1"}
+
+    def test_an_object_that_goes_away_is_forgotten(self, sync, bucket, monkeypatch):
+        find = bucket_look._Look.find
+
+        def gone(self: Any) -> None:
+            find(self)
+            bucket.client.delete_object(Bucket=bucket.name, Key="in/a.csv")
+
+        monkeypatch.setattr(bucket_look._Look, "find", gone)
+        assert looked(sync).state == Job.State.DONE
+        assert states(sync) == {"in/b.csv": "taken"}
+
+    def test_what_is_wrong_with_the_bucket_is_said_and_it_goes_on_afterwards(self, sync, bucket):
+        Connection.objects.update(bucket="no-such-bucket-here")
+        job = looked(sync)
+        assert (job.state, job.error_code) == (Job.State.FAILED, "store_lacks_it")
+        assert not sync.files.exists()
+        Connection.objects.update(bucket=bucket.name)
+        assert looked(sync).result["taken"] == 2
+
+    def test_wrong_keys_are_said(self, sync, monkeypatch):
+        def refused(*args: Any, **options: Any) -> Any:
+            raise KEYS_REFUSED.error(raised_as=InputError, where="connection", said="403")
+
+        # The test's server takes any keys.
+        monkeypatch.setattr(Client, "pieces", refused)
+        job = looked(sync)
+        assert (job.state, job.error_code) == (Job.State.FAILED, "store_refused_keys")
+        assert states(sync) == {"in/a.csv": "waiting", "in/b.csv": "waiting"}
+        monkeypatch.undo()
+        looked(sync)
+        assert set(states(sync).values()) == {"taken"}
+
+    def test_an_address_that_leads_inside_is_not_asked(self, sync, settings):
+        settings.HYPAC_PRIVATE_HOSTS = []
+        job = looked(sync)
+        assert job.state == Job.State.FAILED
+        assert "network of this server" in job.error
+
+    def test_whoever_may_import_no_more_has_nothing_imported(self, sync):
+        manager = add_member(sync.connection.project, "manager")
+        save_sync(connection=sync.connection, actor=manager, how=HOW, take_from="in")
+        Membership.objects.filter(user=manager).update(role="viewer")
+        start_due()
+        job = done(looks_of(sync).first())
+        assert (job.state, job.error_code) == (Job.State.FAILED, "may_not_import")
+        assert not sync.files.exists()
+
+    def test_another_bucket_has_other_files(self, sync, bucket, object_store):
+        looked(sync)
+        other = object_store.bucket()
+        put(other, "in/a.csv", rows("z"))
+        update_connection(connection=sync.connection, actor=sync.user, bucket=other.name)
+        sync.connection.refresh_from_db()
+        assert looked(sync).result["taken"] == 1
+        assert "z" in names(sync.connection.project)
+
+    def test_without_its_settings_the_job_says_so(self, sync):
+        job = look_now(sync=sync, user=sync.user)
+        end_sync(sync=sync, actor=sync.user)
+        assert (done(job).state, job.error_code) == (Job.State.FAILED, "not_synchronised")
+
+
+class TestSchedule:
+    def test_it_looks_when_it_is_time_and_once(self, bucket):
+        sync = synchronised(make_project(), bucket, every_minutes=15)
+        assert start_due() == 1
+        assert start_due() == 0
+        done(looks_of(sync).get())
+        sync.refresh_from_db()
+        assert sync.looked_at is not None
+        minutes = (sync.next_at - sync.looked_at) / timedelta(minutes=1)
+        assert 14.9 < minutes < 15.1
+        BucketSync.objects.update(next_at=timezone.now() - timedelta(seconds=1))
+        assert start_due() == 1
+
+    def test_of_looks_that_found_nothing_one_is_kept_and_nobody_is_told(self, bucket, monkeypatch):
+        told = []
+        monkeypatch.setattr("annotation.common.events.job_ended", lambda job, event: told.append(job.kind))
+        sync = synchronised(make_project(), bucket)
+        for _time in range(3):
+            looked(sync)
+        assert looks_of(sync).count() == 1
+        assert told == []
+        put(bucket, "in/a.csv", rows("a"))
+        looked(sync)
+        looked(sync)
+        looked(sync)
+        assert [job.result["found"] for job in looks_of(sync)] == [0, 1]
+        assert told == ["import", "bucket_sync"]
+
+    def test_after_a_failure_the_next_look_is_late(self, bucket):
+        sync = synchronised(make_project(), bucket, every_minutes=5)
+        Connection.objects.update(bucket="no-such-bucket-here")
+        start_due()
+        assert done(looks_of(sync).get()).state == Job.State.FAILED
+        sync.refresh_from_db()
+        assert sync.next_at > timezone.now() + timedelta(hours=5)
+
+    def test_an_archived_project_is_left_alone(self, bucket):
+        project = make_project()
+        sync = synchronised(project, bucket)
+        Project.objects.update(archived_at=timezone.now())
+        assert start_due() == 0
+        with pytest.raises(ConflictError, match="archived"):
+            look_now(sync=sync, user=project.created_by)
+        Project.objects.update(archived_at=None)
+        assert start_due() == 1
+
+    def test_one_is_enough_at_a_time(self, bucket):
+        sync = synchronised(make_project(), bucket)
+        look_now(sync=sync, user=sync.user)
+        with pytest.raises(UnderWayError):
+            look_now(sync=sync, user=sync.user)
+        assert start_due() == 0
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("fields", "where"),
+        [
+            ({"how": None}, "takes"),
+            ({"every_minutes": 7}, "every_minutes"),
+            ({"take_from": "a/../b"}, "take_from"),
+            ({"write_to": "a/./b"}, "write_to"),
+            ({"take_from": "", "write_to": "out"}, "take_from"),
+            ({"take_from": "out", "write_to": "out"}, "take_from"),
+            ({"how": HowToImport(format_name="no such")}, ""),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, bucket, fields, where):
+        with pytest.raises(InputError) as raised:
+            synchronised(make_project(), bucket, **fields)
+        assert raised.value.where == where or not where
+        assert not BucketSync.objects.exists()
+
+    def test_another_connection_may_not_take_what_one_writes(self, bucket):
+        project = make_project()
+        synchronised(project, bucket, how=None, write_to="data")
+        other = connected(project, bucket, name="other", prefix="data")
+        with pytest.raises(InputError, match="imported again"):
+            save_sync(connection=other, actor=project.created_by, how=HOW)
+
+    def test_nothing_is_delivered_by_hand_into_a_folder_that_is_taken_from(self, bucket):
+        sync = synchronised(make_project(), bucket)
+        with pytest.raises(InputError, match="choose another one"):
+            refuse_watched(connection=sync.connection, prefix="in/out/")
+        refuse_watched(connection=sync.connection, prefix="out/")
+
+    def test_who_did_what_is_in_the_trail(self, bucket):
+        sync = synchronised(make_project(), bucket)
+        looked(sync)
+        end_sync(sync=sync, actor=sync.user)
+        trail = AuditEvent.objects.filter(target=f"connection:{sync.connection_id}").order_by("pk")
+        assert [event.action for event in trail] == [
+            "connection.made",
+            "connection.synchronised",
+            "connection.looked_at",
+            "connection.synchronised_no_more",
+        ]
+        assert SECRET not in str([event.data for event in trail])
+
+
+class TestWriting:
+    @pytest.fixture
+    def world(self) -> World:
+        world = make_world(60)
+        world.complete(m=30)
+        return world
+
+    def deliver(self, world: World, **options: Any) -> Any:
+        run = world.project.runs.get()
+        deliver(run=run, user=world.manager, **options)
+        world.do("deliver_run")
+        return run.deliveries.order_by("-pk").first()
+
+    def test_each_new_delivery_is_written_once_its_sums_last(self, bucket, world, monkeypatch):
+        self.deliver(world)  # before anything was set
+        synchronised(world.project, bucket, how=None, write_to="out")
+        delivery = self.deliver(world)
+        job = world.project.jobs.get(kind="export_delivery")
+        order: list[str] = []
+        put_ = Client.put
+        monkeypatch.setattr(
+            Client,
+            "put",
+            lambda self, key, *args, **options: (order.append(key), put_(self, key, *args, **options)),
+        )
+        assert done(job).state == Job.State.DONE, job.error
+        below = f"out/{world.project.slug}/run-1-delivery-{delivery.number}/"
+        assert bucket.names() == {
+            below + name for name in (*delivery.files.values_list("name", flat=True), "SHA256SUMS")
+        }
+        assert order[-2:] == [f"{below}manifest.json", f"{below}SHA256SUMS"]
+        sync = BucketSync.objects.get()
+        assert looked(sync).result["written"] == 0
+        assert world.project.jobs.filter(kind="export_delivery").count() == 1
+
+    def test_one_that_could_not_be_written_is_written_when_somebody_asks(self, bucket, world):
+        sync = synchronised(world.project, bucket, how=None, write_to="out")
+        Connection.objects.update(bucket="no-such-bucket-here")
+        self.deliver(world)
+        failed = done(world.project.jobs.get(kind="export_delivery"))
+        assert failed.state == Job.State.FAILED
+        Connection.objects.update(bucket=bucket.name)
+        sync.connection.refresh_from_db()
+        assert looked(sync).result["written"] == 1
+        world.do("export_delivery")
+        assert len(bucket.names()) > 3
+
+    def test_a_delivery_does_not_hang_on_the_bucket(self, bucket, world, monkeypatch):
+        sync = synchronised(world.project, bucket, how=None, write_to="out")
+
+        def away(**options: Any) -> Any:
+            raise HypacError("Not now.", permanent=False)
+
+        monkeypatch.setattr("routing.delivery.write_back.export_delivery", away)
+        delivery = self.deliver(world)
+        monkeypatch.undo()
+        assert not world.project.jobs.filter(kind="export_delivery").exists()
+        assert done(look_now(sync=sync, user=sync.user)).result["written"] == 1
+        assert world.project.jobs.get(kind="export_delivery").params["delivery"] == delivery.pk
+
+    def test_by_hand_it_goes_on_as_before(self, bucket, world):
+        sync = synchronised(world.project, bucket, write_to="out")
+        delivery = self.deliver(world)
+        world.do("export_delivery")
+        with pytest.raises(InputError) as raised:
+            export_delivery(delivery=delivery, connection=sync.connection, user=world.manager, prefix="in/x")
+        assert raised.value.where == "prefix"
+
+
+def test_a_context_stops_between_files(bucket, monkeypatch):
+    """A worker that is to end takes no further file, and another one goes on."""
+    project = make_project()
+    sync = synchronised(project, bucket)
+    put(bucket, "in/a.csv", rows("a"))
+    put(bucket, "in/b.csv", rows("b"))
+    job = look_now(sync=sync, user=sync.user)
+    stopped = {"now": False}
+    settle = bucket_look._Look._settle
+
+    def then_stop(self: Any, *args: Any, **values: Any) -> None:
+        settle(self, *args, **values)
+        stopped["now"] = True
+
+    monkeypatch.setattr(bucket_look._Look, "_settle", then_stop)
+    monkeypatch.setattr("annotation.jobs.context.is_shutting_down", lambda: stopped["now"])
+    done(job)
+    monkeypatch.undo()
+    assert job.state == Job.State.QUEUED
+    assert names(project) <= {"a"}
+    for begun in project.jobs.filter(kind="import", state=Job.State.QUEUED):
+        done(begun)
+    assert done(job).state == Job.State.DONE, job.error
+    assert names(project) == {"a", "b"}
+    assert project.jobs.filter(kind="import").count() == 2
+    assert BucketFile.objects.filter(state="taken").count() == 2
