@@ -224,6 +224,9 @@ HYPAC_EMBEDDINGS_KEY = environment.text("HYPAC_EMBEDDINGS_KEY")
 # Addresses that people enter never lead into the network of this server, apart from these: "host" or
 # "host:port".
 HYPAC_PRIVATE_HOSTS = environment.hosts("HYPAC_PRIVATE_HOSTS")
+# The Hugging Face Hub, or a server that speaks its API, from which people take data sets and to which they
+# deliver; "" for none. It is asked only where somebody connects a project to a data set there.
+HYPAC_HUB_ENDPOINT = environment.text("HYPAC_HUB_ENDPOINT", "https://huggingface.co").rstrip("/")
 # Public beacons that the draw of a run may come from (routing/runs/beacons.py), or mirrors of them.
 HYPAC_DRAND_URL = environment.text("HYPAC_DRAND_URL", "https://api.drand.sh").rstrip("/")
 HYPAC_NIST_BEACON_URL = environment.text(

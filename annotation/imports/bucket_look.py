@@ -32,7 +32,8 @@ from annotation.outside.buckets import (
     checked_key,
     unreadable,
 )
-from annotation.outside.connections import bucket_of
+from annotation.outside.connections import place_of
+from annotation.outside.hub import Repository
 from annotation.permissions import access_to
 from annotation.ports import routing_port
 from annotation.words import Words
@@ -75,7 +76,7 @@ class Counts:
 class _Look:
     """One attempt of the job. Its counts go on from those of the attempts before."""
 
-    def __init__(self, context: JobContext, sync: BucketSync, bucket: Bucket) -> None:
+    def __init__(self, context: JobContext, sync: BucketSync, bucket: Bucket | Repository) -> None:
         self.context, self.sync, self.bucket = context, sync, bucket
         self.how = HowToImport.of(sync.columns)
         self.prefix = sync.connection.prefix + sync.take_from
@@ -260,7 +261,7 @@ def run_look(context: JobContext) -> dict[str, Any]:
     access = access_to(user, project.slug) if user else None
     if user is None or access is None or not access.allows("items.import"):
         raise MAY_NOT.error(name=user.username if user else "")
-    with bucket_of(sync.connection) as bucket:
+    with place_of(sync.connection) as bucket:
         look = _Look(context, sync, bucket)
         look.write(again=bool(context.params["again"]))
         if sync.takes:

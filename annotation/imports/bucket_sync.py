@@ -272,7 +272,9 @@ def _refuse_circle(sync: BucketSync) -> None:
             if sync not in (taking, writing) or not taking.takes or writing.writes_since is None:
                 continue
             connection = writing.connection
-            written = f"{connection.prefix}{writing.write_to}{connection.project.slug}/"
+            # Into a data set of the Hub there is one delivery, the newest (routing.delivery.hub_export).
+            of_its_own = "delivery" if connection.is_hub else connection.project.slug
+            written = f"{connection.prefix}{writing.write_to}{of_its_own}/"
             taken = taking.connection.prefix + taking.take_from
             if written.startswith(taken) or taken.startswith(written):
                 words = _(

@@ -18,7 +18,8 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, Project, StoredFile, User
 from annotation.outside.buckets import Bucket, Found
-from annotation.outside.connections import bucket_of
+from annotation.outside.connections import place_of
+from annotation.outside.hub import Repository
 from annotation.words import Words
 
 KIND = "fetch"
@@ -116,7 +117,7 @@ def run_fetch(context: JobContext) -> dict[str, Any]:
     result = dict(context.job.result)
     stored = StoredFile.objects.filter(project=project, pk=result.get("file", 0)).first()
     if stored is None:
-        with bucket_of(connection) as bucket, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
+        with place_of(connection) as bucket, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
             archive = not key or key.endswith("/")
             read = _archive if archive else _object
             read(context, bucket, key, content)
@@ -161,7 +162,7 @@ def _import(context: JobContext, project: Project, stored: StoredFile) -> Job:
         raise OTHER_IMPORT.error(raised_as=ConflictError, permanent=False) from None
 
 
-def _object(context: JobContext, bucket: Bucket, key: str, out: IO[bytes]) -> None:
+def _object(context: JobContext, bucket: Bucket | Repository, key: str, out: IO[bytes]) -> None:
     found = bucket.look(key)
     if found is None:
         raise NO_OBJECT.error(raised_as=InputError, where="key", key=key)
@@ -172,7 +173,7 @@ def _object(context: JobContext, bucket: Bucket, key: str, out: IO[bytes]) -> No
         raise OTHER_SIZE.error()
 
 
-def _archive(context: JobContext, bucket: Bucket, prefix: str, out: IO[bytes]) -> None:
+def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out: IO[bytes]) -> None:
     """All objects as one archive, the same bytes for the same objects."""
     objects, size = [], 0
     for found in bucket.found(prefix, at_most=MAX_OBJECTS + 1):
@@ -195,7 +196,9 @@ def _archive(context: JobContext, bucket: Bucket, prefix: str, out: IO[bytes]) -
                 done = _copy(context, bucket, found, entry, before=done)
 
 
-def _copy(context: JobContext, bucket: Bucket, found: Found, out: IO[bytes], *, before: int = 0) -> int:
+def _copy(
+    context: JobContext, bucket: Bucket | Repository, found: Found, out: IO[bytes], *, before: int = 0
+) -> int:
     done = before
     for piece in bucket.pieces(found):
         out.write(piece)

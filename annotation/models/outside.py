@@ -116,32 +116,48 @@ class WebhookDelivery(models.Model):
 
 
 class Connection(models.Model):
-    """A bucket of an S3-compatible store from which a project takes files, or to which it delivers them. The
-    files of the site itself lie elsewhere (annotation.outside.object_store).
+    """A bucket of an S3-compatible store, or a data set on the Hugging Face Hub, from which a project takes
+    files, or to which it delivers them. The files of the site itself lie elsewhere
+    (annotation.outside.object_store).
+
+    Of a data set `bucket` is its name, owner/name, `region` its branch, `secret` a token, if any; the Hub is
+    that of the site (HYPAC_HUB_ENDPOINT), and the other columns are empty.
     """
+
+    class Kind(models.TextChoices):
+        S3 = "s3", _("Bucket")
+        HUB = "hub", _("Data set on the Hugging Face Hub")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="connections")
     name = models.CharField(_("Name"), max_length=100)
-    endpoint = models.CharField(_("Address of the store"), max_length=500)
-    bucket = models.CharField(_("Bucket"), max_length=63)
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.S3, db_default=Kind.S3)
+    endpoint = models.CharField(_("Address of the store"), max_length=500, blank=True)
+    bucket = models.CharField(_("Bucket"), max_length=200)
     prefix = models.CharField(_("Folder"), max_length=500, blank=True, help_text="Ends with / or is empty.")
     region = models.CharField(_("Region"), max_length=60, default="us-east-1")
     path_style = models.BooleanField(
         default=True, help_text="The bucket in the path of addresses, not in the name of their host."
     )
-    access_key = models.CharField(_("Access key"), max_length=200)
+    access_key = models.CharField(_("Access key"), max_length=200, blank=True)
     secret = models.TextField(
-        help_text="Secret key, encrypted (annotation.outside.secrets); it is never shown."
+        blank=True, help_text="Secret key, encrypted (annotation.outside.secrets); it is never shown."
     )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["project_id", "name"]
-        constraints = [models.UniqueConstraint(fields=["project", "name"], name="connection_name_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name"], name="connection_name_once"),
+            models.CheckConstraint(condition=Q(kind__in=["s3", "hub"]), name="connection_kind_known"),
+        ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_hub(self) -> bool:
+        return self.kind == self.Kind.HUB
 
 
 class BucketSync(models.Model):

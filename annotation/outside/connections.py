@@ -1,8 +1,11 @@
-"""What owners and managers do with the buckets that a project takes files from and delivers to."""
+"""What owners and managers do with the buckets, and data sets of the Hugging Face Hub, that a project takes
+files from and delivers to.
+"""
 
 import re
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
@@ -10,22 +13,32 @@ from annotation.common import audit
 from annotation.errors import ConflictError, InputError
 from annotation.models import BucketFile, Connection, Project, User
 from annotation.outside.buckets import Bucket, Place
+from annotation.outside.hub import DataSet, Repository
 from annotation.outside.net import check_url
 from annotation.outside.secrets import decrypt, encrypt
 
 MOST = 20
 BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PART = r"(?!.*(?:--|\.\.))[A-Za-z0-9_][A-Za-z0-9._-]{0,95}"
+DATA_SET = re.compile(f"{_PART}/{_PART}")
+BRANCH = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._/-]{0,59}")
 REGION = re.compile(r"[a-z0-9-]{1,60}")
 ACCESS_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 TRY_BYTES = 1
 
 
-def create_connection(*, project: Project, actor: User, secret: str, **fields: Any) -> Connection:
-    """Fields are those of the model: name, endpoint, bucket, prefix, region, path_style, access_key.
+def create_connection(*, project: Project, actor: User, secret: str = "", **fields: Any) -> Connection:
+    """Fields are those of the model: name, kind, endpoint, bucket, prefix, region, path_style, access_key. A
+    data set on the Hub needs name and bucket alone.
 
     Raises InputError whose `where` names the field, ConflictError where the name is taken.
     """
-    values = _checked({"prefix": "", "region": "us-east-1", "path_style": True, **fields})
+    kind = fields.pop("kind", Connection.Kind.S3)
+    if kind == Connection.Kind.HUB:
+        values = _checked_of_hub({"prefix": "", "region": "main", **fields})
+    else:
+        values = _checked({"prefix": "", "region": "us-east-1", "path_style": True, **fields})
+    encrypted = _encrypted(secret, kind)
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         if project.connections.count() >= MOST:
@@ -34,7 +47,7 @@ def create_connection(*, project: Project, actor: User, secret: str, **fields: A
                 code="too_many_connections",
             )
         connection = _stored(
-            Connection(project=project, created_by=actor, secret=_encrypted(secret), **values)
+            Connection(project=project, created_by=actor, kind=kind, secret=encrypted, **values)
         )
         _record(connection, actor, "connection.made", {})
     return connection
@@ -48,7 +61,7 @@ def update_connection(
 
     Raises as `create_connection`.
     """
-    values = _checked(fields)
+    values = _checked_of_hub(fields) if connection.is_hub else _checked(fields)
     with transaction.atomic():
         known = Connection.objects.select_for_update(of=("self",)).select_related("project")
         current = known.get(pk=connection.pk)
@@ -58,9 +71,9 @@ def update_connection(
         for name in changed:
             setattr(current, name, values[name])
         if secret is not None:
-            current.secret = _encrypted(secret)
+            current.secret = _encrypted(secret, current.kind)
             changed.append("secret")
-        if {"endpoint", "bucket"}.intersection(changed):
+        if {"endpoint", "bucket"}.intersection(changed) or (current.is_hub and "region" in changed):
             # What another bucket has was never taken.
             BucketFile.objects.filter(sync__connection=current).delete()
         if changed:
@@ -81,12 +94,25 @@ def try_connection(*, connection: Connection) -> int:
 
     Raises NetError, InputError and others as `annotation.outside.buckets` does.
     """
-    with bucket_of(connection) as bucket:
+    with place_of(connection) as bucket:
         return len(list(bucket.found(connection.prefix, at_most=TRY_BYTES)))
 
 
+def place_of(connection: Connection) -> Bucket | Repository:
+    """Where files are read, whatever it is. Raises InputError where the stored secret can no longer be read,
+    or this server asks no Hub.
+    """
+    return hub_of(connection) if connection.is_hub else bucket_of(connection)
+
+
+def hub_of(connection: Connection) -> Repository:
+    """Of a connection of that kind."""
+    token = decrypt(connection.secret, where="secret")
+    return Repository(DataSet(repo=connection.bucket, branch=connection.region, token=token))
+
+
 def bucket_of(connection: Connection) -> Bucket:
-    """Raises InputError where the stored secret can no longer be read."""
+    """Of a connection of that kind."""
     return Bucket(
         Place(
             endpoint=connection.endpoint,
@@ -127,6 +153,23 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
+def _checked_of_hub(fields: dict[str, Any]) -> dict[str, Any]:
+    if not settings.HYPAC_HUB_ENDPOINT:
+        raise InputError(
+            _("This server asks no Hub: whoever runs it sets HYPAC_HUB_ENDPOINT."), where="bucket"
+        )
+    values = {name: fields[name] for name in ("name", "bucket", "prefix", "region") if name in fields}
+    if "bucket" in values and not DATA_SET.fullmatch(values["bucket"]):
+        raise InputError(
+            _("A data set is named by its owner and its own name, like organisation/reviews."), where="bucket"
+        )
+    if "region" in values and not BRANCH.fullmatch(values["region"]):
+        raise InputError(_("A branch looks like main, a revision like 5f2a9c1."), where="region")
+    return _checked({name: values[name] for name in ("name", "prefix") if name in values}) | {
+        name: values[name] for name in ("bucket", "region") if name in values
+    }
+
+
 def folder(text: str, *, where: str) -> str:
     """A prefix of keys that ends with "/", or "". Raises InputError."""
     text = text.strip().strip("/")
@@ -137,7 +180,9 @@ def folder(text: str, *, where: str) -> str:
     return f"{text}/" if text else ""
 
 
-def _encrypted(secret: str) -> str:
+def _encrypted(secret: str, kind: str) -> str:
+    if kind == Connection.Kind.HUB and not secret:
+        return ""  # what everybody may read needs none
     if not ACCESS_KEY.fullmatch(secret):
         raise InputError(_("A secret key has 1 to 200 letters, digits and signs."), where="secret")
     return encrypt(secret)

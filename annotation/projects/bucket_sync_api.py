@@ -155,7 +155,8 @@ class SyncFiles(SyncView):
     @extend_schema(parameters=[PageQuery], responses=page_of(BucketFileBody))
     def get(self, request: Request, slug: str, connection_id: int) -> Response:
         """The files that were found, those found last first."""
-        return self.paged(NewestFirst(), self.find_sync(connection_id).files.all(), _file)
+        found = BucketFile.objects.filter(sync__connection=self.find(connection_id))
+        return self.paged(NewestFirst(), found, _file)
 
 
 def _content(sync: BucketSync) -> dict[str, Any]:

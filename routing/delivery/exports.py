@@ -17,11 +17,12 @@ from annotation.models import Connection, Job, User
 from annotation.outside.buckets import Bucket, checked_key
 from annotation.outside.connections import bucket_of, folder
 from annotation.words import Words
+from routing.delivery import hub_export
+from routing.delivery.hub_export import MANIFEST, NOT_AS_SENT, OTHER_OBJECT
 from routing.models import Delivery, DeliveryFile
 
 KIND = "export_delivery"
 SUMS = "SHA256SUMS"
-MANIFEST = "manifest.json"
 
 
 def export_delivery(
@@ -33,7 +34,8 @@ def export_delivery(
     overwrite: bool = False,
 ) -> Job:
     """Start the job that puts all files of a delivery below `prefix` (without one a folder named after the
-    project and the delivery) in the connection's folder, and at last SHA256SUMS.
+    project and the delivery) in the connection's folder, and at last SHA256SUMS. Into a data set of the Hub
+    they go as `routing.delivery.hub_export` says.
 
     A file that is there with the same content is left as it is, so that a job goes on where it broke off.
     One with other content is replaced only with `overwrite`. Raises InputError whose `where` names the field.
@@ -41,11 +43,12 @@ def export_delivery(
     project = delivery.run.project
     if connection.project_id != project.pk:
         raise InputError(_("There is no such connection in this project."), where="connection")
-    below = default_prefix(delivery) if prefix is None else folder(prefix, where="prefix")
+    below = default_prefix(delivery, connection) if prefix is None else folder(prefix, where="prefix")
     whole = connection.prefix + below
-    refuse_watched(connection=connection, prefix=whole)
+    into = f"{whole}{hub_export.FOLDER}" if connection.is_hub else whole
+    refuse_watched(connection=connection, prefix=into)
     for name in (SUMS, *delivery.files.values_list("name", flat=True)):
-        checked_key(whole + name)
+        checked_key(into + name)
     job = jobs.enqueue(
         project=project,
         kind_name=KIND,
@@ -69,19 +72,16 @@ def export_delivery(
     return job
 
 
-def default_prefix(delivery: Delivery) -> str:
+def default_prefix(delivery: Delivery, connection: Connection) -> str:
+    """A data set of the Hub holds one delivery, at its top; its history has those before."""
+    if connection.is_hub:
+        return ""
     return f"{delivery.run.project.slug}/run-{delivery.run.number}-delivery-{delivery.number}/"
 
 
 GONE = failures.register(
     "delivery_or_connection_gone", gettext_noop("The connection or the delivery was deleted meanwhile.")
 )
-
-OTHER_OBJECT = failures.register(
-    "other_object_there",
-    gettext_noop("There is another object at “%(key)s”. Choose another folder, or have it replaced."),
-)
-NOT_AS_SENT = failures.register("not_as_sent", gettext_noop("“%(key)s” is not in the bucket as it was sent."))
 
 
 def run_export(context: JobContext) -> dict[str, Any]:
@@ -93,6 +93,8 @@ def run_export(context: JobContext) -> dict[str, Any]:
         raise GONE.error()
     files = list(delivery.files.select_related("file"))
     files.sort(key=lambda entry: entry.name == MANIFEST)  # behind those that it names
+    if connection.is_hub:
+        return hub_export.push(context, connection, delivery, files)
     sums, overwrite = _sums(files), bool(params["overwrite"])
     sums_key, sums_hash = params["prefix"] + SUMS, hashlib.sha256(sums).hexdigest()
     sent = there = size = 0

@@ -47,7 +47,7 @@ def _jobs_of(sync: BucketSync) -> QuerySet[Job]:
 
 def _write(sync: BucketSync, delivery: Delivery, user: User) -> bool:
     """Whether a job was started. That a delivery is there does not hang on it."""
-    prefix = sync.write_to + default_prefix(delivery)
+    prefix = sync.write_to + default_prefix(delivery, sync.connection)
     try:
         export_delivery(delivery=delivery, connection=sync.connection, user=user, prefix=prefix)
     except HypacError as error:  # somebody writes it at this moment, or the project was archived

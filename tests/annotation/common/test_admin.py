@@ -14,6 +14,8 @@ from annotation.models import (
     AttemptBucket,
     AuditEvent,
     AuthenticatorApp,
+    BucketFile,
+    BucketSync,
     Choice,
     Comment,
     Connection,
@@ -81,7 +83,7 @@ def rows(db) -> None:
         project=project, actor=user, url="https://example.org/key", events=["label.created"]
     )
     send_test(webhook=webhook, actor=user)
-    Connection.objects.create(
+    store = Connection.objects.create(
         project=project,
         name="store",
         endpoint="https://example.org",
@@ -90,6 +92,8 @@ def rows(db) -> None:
         secret="s",
         created_by=user,
     )
+    sync = BucketSync.objects.create(connection=store, user=user)
+    BucketFile.objects.create(sync=sync, key="in/a.csv", size=1, changed_at=timezone.now())
     held_out = HeldOutItem.objects.create(
         project=project, item=items[2], purpose="practice", at_random=False, answer="cat", created_by=user
     )

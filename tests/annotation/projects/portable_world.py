@@ -13,6 +13,8 @@ from annotation.labelling import queue
 from annotation.labelling.comments import add_comment
 from annotation.models import (
     ApiToken,
+    BucketFile,
+    BucketSync,
     Connection,
     Draft,
     HeldOutItem,
@@ -199,6 +201,8 @@ def _left_behind(world: World) -> None:
         project=project, name="store", endpoint="http://127.0.0.1:9", bucket="bucket", access_key="key",
         secret=encrypt(KEY), created_by=manager,
     )  # fmt: skip
+    sync = BucketSync.objects.create(connection=store, user=manager)
+    BucketFile.objects.create(sync=sync, key="in/a.csv", size=1, changed_at=timezone.now())
     Job.objects.create(
         project=project, kind="fetch", params={"connection": store.pk, "key": "a.csv"}, state="failed",
         error="gone",

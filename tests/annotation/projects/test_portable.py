@@ -135,10 +135,12 @@ class TestEverything:
             assert secret not in tables.decode(), secret
         assert manifest.left_out == {
             "connections to buckets, with their keys": 1,
+            "files found in them": 1,
             "invitations": 1,
             "messages of webhooks": 1,
             "tokens": 1,
             "webhooks, with their secrets": 1,
+            "what is done with them by itself": 1,
         }
         project = import_project(path=path, owner=full.manager.username, slug="other").project
         for model in (Connection, Invitation, Webhook):

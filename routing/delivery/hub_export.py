@@ -1,0 +1,136 @@
+"""Deliveries pushed to a data set of the Hugging Face Hub, each as one commit: the files as they were
+delivered in the folder `delivery`, and above it README.md, the data card, which says where the rows are.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.utils.translation import gettext_noop
+
+from annotation import failures
+from annotation.common import audit
+from annotation.common.files import BLOCK, open_file
+from annotation.errors import ConflictError, HypacError, InputError
+from annotation.jobs.context import JobContext
+from annotation.models import Connection
+from annotation.outside.buckets import Found
+from annotation.outside.connections import hub_of
+from annotation.outside.hub import Repository, holds
+from annotation.words import Words
+from routing.models import Delivery, DeliveryFile
+
+FOLDER = "delivery/"
+CARD = "README.md"
+MANIFEST = "manifest.json"
+# What the Hub shows as the rows, and `datasets.load_dataset` reads: the first of these that was delivered.
+ROWS = ("labels.parquet", "labels.jsonl", "labels.csv")
+ARROW = "dataset/data-*.arrow"
+
+OTHER_OBJECT = failures.register(
+    "other_object_there",
+    gettext_noop("There is another object at “%(key)s”. Choose another folder, or have it replaced."),
+)
+NOT_AS_SENT = failures.register("not_as_sent", gettext_noop("“%(key)s” is not in the bucket as it was sent."))
+
+NO_CARD = failures.register(
+    "no_data_card", gettext_noop("This delivery has no README.md. Make a new one, and push that.")
+)
+
+
+def push(
+    context: JobContext, connection: Connection, delivery: Delivery, files: list[DeliveryFile]
+) -> dict[str, Any]:
+    """The part of the job "export_delivery" for such connections. What another delivery had there gives way
+    to this one, which is whole or not there. Raises ConflictError where the data set has another README.md
+    than ours, and it may not be replaced.
+    """
+    prefix = context.params["prefix"]
+    with hub_of(connection) as repository, tempfile.TemporaryDirectory(prefix="hypac-push-") as folder:
+        if (found := _there(repository, prefix)) is None:
+            repository.make()
+        there = found or {}
+        is_ours = f"{prefix}{FOLDER}{MANIFEST}" in there
+        if not is_ours and f"{prefix}{CARD}" in there and not context.params["overwrite"]:
+            raise OTHER_OBJECT.error(raised_as=ConflictError, where="prefix", key=f"{prefix}{CARD}")
+        paths = _copied(context, files, Path(folder))
+        wanted = {f"{prefix}{FOLDER}{name}": path for name, path in paths.items()}
+        wanted[f"{prefix}{CARD}"] = _card(delivery, paths, prefix, Path(folder))
+        same = [key for key, path in wanted.items() if key in there and holds(path, there[key])]
+        gone = [key for key in there if key.startswith(f"{prefix}{FOLDER}") and key not in wanted]
+        address = ""
+        if gone or len(same) < len(wanted):
+            context.progress(stage=Words(gettext_noop("Sending to the Hub")))
+            title = f"Delivery {delivery.number} of run {delivery.run.number} of {delivery.run.project.slug}"
+            address = repository.commit(wanted, gone=gone, message=title)
+            _compare(repository, prefix, wanted)
+    result = {
+        "bucket": connection.bucket,
+        "prefix": prefix,
+        "files": len(files),
+        "sent": len(wanted) - len(same),
+        "already_there": len(same),
+        "bytes": sum(entry.file.size for entry in files),
+        "commit": address,
+    }
+    with context.chunk(done=len(files) + 1):
+        audit.record(
+            project=context.job.project,
+            actor=context.job.created_by,
+            action="delivery.exported",
+            target=f"delivery:{delivery.pk}",
+            data={"connection": connection.name, **result},
+        )
+    return result
+
+
+def _there(repository: Repository, prefix: str) -> dict[str, Found] | None:
+    """What lies where we write: name -> the file that was found; None where there is no such data set yet."""
+    try:
+        found = {entry.key: entry for entry in repository.found(f"{prefix}{FOLDER}")}
+        card = repository.look(f"{prefix}{CARD}")
+    except InputError as error:
+        if error.code != "hub_lacks_it":
+            raise
+        return None
+    return found | ({card.key: card} if card else {})
+
+
+def _copied(context: JobContext, files: list[DeliveryFile], folder: Path) -> dict[str, Path]:
+    """The library reads files of this machine; those of the site may lie in an object store."""
+    paths = {}
+    for number, entry in enumerate(files, 1):
+        context.progress(stage=Words.name(entry.name))
+        path = folder / str(number)
+        with open_file(entry.file) as content, open(path, "wb") as out:
+            while block := content.read(BLOCK):
+                out.write(block)
+        paths[entry.name] = path
+        context.progress(done=number)
+    return paths
+
+
+def _card(delivery: Delivery, paths: dict[str, Path], prefix: str, folder: Path) -> Path:
+    """The card of the delivery, with what the Hub reads of a data set in front of it."""
+    from huggingface_hub import DatasetCardData
+
+    if CARD not in paths:
+        raise NO_CARD.error()
+    rows = next((name for name in ROWS if name in paths), "")
+    if not rows and any(name.startswith("dataset/") for name in paths):
+        rows = ARROW
+    read = [{"config_name": "default", "data_files": [{"split": "train", "path": f"{prefix}{FOLDER}{rows}"}]}]
+    head = DatasetCardData(
+        pretty_name=delivery.run.project.name, tags=["hypac"], **({"configs": read} if rows else {})
+    )
+    card = folder / "card"
+    said = paths[CARD].read_text()
+    card.write_text(f"---\n{head.to_yaml()}\n---\n\n{said}")
+    return card
+
+
+def _compare(repository: Repository, prefix: str, wanted: dict[str, Path]) -> None:
+    there = _there(repository, prefix) or {}
+    for key, path in wanted.items():
+        if key not in there or not holds(path, there[key]):
+            raise NOT_AS_SENT.error(raised_as=HypacError, where="connection", permanent=False, key=key)

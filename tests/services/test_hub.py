@@ -1,0 +1,418 @@
+"""Data sets of the Hugging Face Hub, beside a server of the tests' own that speaks its API: files come from
+there, and deliveries go there.
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import huggingface_hub
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from django.test import Client
+from huggingface_hub import constants
+
+from annotation.errors import HypacError, InputError
+from annotation.imports.bucket_sync import HowToImport, look_now, save_sync
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.fetching import fetch
+from annotation.models import AuditEvent, Connection, Job, Project
+from annotation.outside.connections import (
+    create_connection,
+    hub_of,
+    try_connection,
+    update_connection,
+)
+from annotation.outside.hub import DataSet, Repository, _library, holds
+from routing.delivery import hub_export
+from routing.delivery.deliver import deliver
+from routing.delivery.exports import export_delivery
+from routing.models import Delivery
+from testbed.factories import make_project
+from testbed.hub_server import LARGE, TOKEN, Hub, blob, running_hub
+from testbed.worlds import World, files_of, make_world
+from tests.annotation.apis import Api
+from tests.services.test_bucket_sync import names, rows
+from tests.services.test_connections import done
+
+pytestmark = pytest.mark.django_db
+REPO = "team/reviews"
+BY_ID = ColumnMapping(id_column="id", text_column="text")
+
+
+@pytest.fixture
+def hub(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between two requests of the library
+    with running_hub() as running:
+        settings.HYPAC_HUB_ENDPOINT = running.url
+        yield running
+
+
+def connected(project: Project, **fields: Any) -> Connection:
+    values = {"name": "hub", "kind": "hub", "bucket": REPO, "secret": TOKEN, **fields}
+    return create_connection(project=project, actor=project.created_by, **values)
+
+
+def parquet(count: int) -> bytes:
+    out = io.BytesIO()
+    table = {"id": [f"p{n}" for n in range(count)], "text": [f"text {n} ü" for n in range(count)]}
+    pq.write_table(pa.table(table), out)
+    return out.getvalue()
+
+
+def fetched(project: Project, key: str, **fields: Any) -> Job:
+    connection = connected(project, **fields)
+    return done(fetch(connection=connection, user=project.created_by, key=key, mapping=BY_ID))
+
+
+class TestReading:
+    def test_files_of_a_data_set_become_items(self, hub):
+        content = parquet(400)
+        assert len(content) > LARGE  # it is one of the large files
+        hub.add(REPO, **{"data/train.parquet": content, "data/more.csv": rows("c1", "c2"), "README.md": b"x"})
+        project = make_project()
+        job = fetched(project, "data/train.parquet")
+        assert job.state == Job.State.DONE, job.error
+        imported = done(Job.objects.get(pk=job.result["import"]))
+        assert imported.result["added"] == 400
+        job = fetched(project, "more.csv", prefix="data", name="second")
+        assert done(Job.objects.get(pk=job.result["import"])).result["added"] == 2
+
+    def test_all_of_it_is_found_page_by_page(self, hub):
+        hub.page = 3
+        hub.add(REPO, **{f"d/{number}.csv": b"x" for number in range(8)}, **{"e.csv": b"y"})
+        with Repository(DataSet(REPO, "main")) as repository:
+            assert [found.key for found in repository.found("d/")] == [
+                f"d/{number}.csv" for number in range(8)
+            ]
+            assert len(list(repository.found(""))) == 9
+            assert len(list(repository.found("", at_most=1))) == 1
+            assert list(repository.found("no such folder/")) == []
+            assert repository.look("none.csv") is None
+            found = repository.look("e.csv")
+            assert found is not None
+            assert (found.size, found.etag) == (1, blob(b"y"))
+            assert b"".join(repository.pieces(found)) == b"y"
+
+    def test_a_private_one_is_shown_to_its_token_alone(self, hub):
+        hub.add(REPO, **{"a.csv": rows("a")})
+        hub.private.add(REPO)
+        project = make_project()
+        with_token = connected(project)
+        assert try_connection(connection=with_token) == 1
+        for secret in ("", "hf_another"):
+            without = connected(project, secret=secret, name=f"other {secret}")
+            with pytest.raises(InputError, match="no such data set"):
+                try_connection(connection=without)
+        with pytest.raises(InputError, match="no branch “next”"):
+            try_connection(connection=connected(project, region="next", name="branch"))
+
+    def test_no_token_of_the_machine_is_sent(self, hub, monkeypatch):
+        hub.add(REPO, **{"a.csv": rows("a")})
+        monkeypatch.setenv("HF_TOKEN", "hf_of_the_machine")
+        with Repository(DataSet(REPO, "main")) as repository:
+            for found in repository.found(""):
+                assert list(repository.pieces(found))
+        sent = {name.lower(): value for _, _, headers in hub.asked for name, value in headers.items()}
+        assert "authorization" not in sent
+        assert "hf_of_the_machine" not in str(hub.asked)
+
+    def test_nothing_is_told_but_what_is_asked(self, hub):
+        """No telemetry, no look for a newer version, no list of what else is installed."""
+        hub.add(REPO, **{"a.csv": rows("a")})
+        fetched(make_project(), "a.csv")
+        paths = {path.partition("?")[0] for _, path, _ in hub.asked}
+        assert paths <= {
+            f"/api/datasets/{REPO}/paths-info/main",
+            f"/datasets/{REPO}/resolve/main/a.csv",
+            f"/api/datasets/{REPO}/revision/main",
+        }
+        agents = {headers.get("User-Agent") or headers.get("user-agent") for _, _, headers in hub.asked}
+        assert not [agent for agent in agents if "torch" in str(agent) or "agent/" in str(agent)]
+        assert constants.HF_HUB_DISABLE_TELEMETRY
+        assert constants.HF_HUB_DISABLE_XET
+
+    def test_a_file_that_changes_meanwhile_is_not_mixed(self, hub):
+        files = hub.add(REPO, **{"a.csv": rows("a")})
+        with Repository(DataSet(REPO, "main")) as repository:
+            found = repository.look("a.csv")
+            files["a.csv"] = rows("b")
+            with pytest.raises(HypacError, match="changed meanwhile"):
+                list(repository.pieces(found))
+
+    def test_a_hub_that_fails_is_asked_again_later(self, hub, monkeypatch):
+        hub.add(REPO, **{"a.csv": rows("a")})
+        project = make_project()
+        hub.fails = 1000
+        job = fetched(project, "a.csv")
+        assert (job.state, job.error_code) == (Job.State.QUEUED, "hub_not_now")
+        hub.fails = 0
+        assert done(job).state == Job.State.DONE
+
+    def test_nobody_there_and_no_hub_at_all_are_said(self, hub, settings):
+        project = make_project()
+        connection = connected(project)
+        settings.HYPAC_HUB_ENDPOINT = "http://127.0.0.1:9"
+        with pytest.raises(HypacError, match="no answer") as raised:
+            try_connection(connection=connection)
+        assert not raised.value.permanent
+        settings.HYPAC_HUB_ENDPOINT = ""
+        with pytest.raises(InputError, match="asks no Hub"):
+            try_connection(connection=connection)
+        with pytest.raises(InputError, match="asks no Hub"):
+            connected(project, name="other")
+
+    @pytest.mark.parametrize(
+        "answer",
+        [b"[]", b"{}", b'[{"type": "file"}]', b"<html>", b'[{"type":"file","path":"a","size":-1,"oid":"x"}]'],
+    )
+    def test_answers_that_cannot_be_read_are_no_crash(self, hub, monkeypatch, answer):
+        hub.add(REPO)
+        monkeypatch.setattr("testbed.hub_server.Handler.answer", _answering(answer))
+        with Repository(DataSet(REPO, "main")) as repository:
+            if answer in (b"[]", b"{}"):
+                assert list(repository.found("")) == []
+            else:
+                with pytest.raises(HypacError, match="cannot be read"):
+                    list(repository.found(""))
+
+    def test_a_request_has_an_end(self, hub):
+        _library()
+        assert huggingface_hub.utils.get_session().timeout == httpx2.Timeout(60.0)
+
+    def test_it_can_be_synchronised(self, hub):
+        files = hub.add(REPO, **{"data/a.csv": rows("a"), "README.md": b"card"})
+        project = make_project()
+        how = HowToImport(BY_ID)
+        sync = save_sync(connection=connected(project), actor=project.created_by, how=how, take_from="data")
+        assert done(look_now(sync=sync, user=sync.user)).result["taken"] == 1
+        files["data/b.csv"] = rows("b")
+        assert done(look_now(sync=sync, user=sync.user)).result["taken"] == 1
+        assert done(look_now(sync=sync, user=sync.user)).result["found"] == 0
+        assert names(project) == {"a", "b"}
+
+
+def _answering(content: bytes) -> Any:
+    from testbed.hub_server import Handler
+
+    whole = Handler.answer
+    return lambda self, status, body=b"", **headers: whole(self, status, content, **headers)
+
+
+class TestWriting:
+    @pytest.fixture
+    def world(self) -> World:
+        world = make_world(60)
+        world.complete(m=30)
+        return world
+
+    def delivered(self, world: World, *formats: str) -> Delivery:
+        run = world.project.runs.get()
+        deliver(run=run, user=world.manager, formats=formats or ("csv", "parquet"))
+        world.do("deliver_run")
+        return run.deliveries.order_by("-pk").first()
+
+    def pushed(self, delivery: Delivery, connection: Connection, **options: Any) -> Job:
+        user = delivery.run.project.created_by
+        return done(export_delivery(delivery=delivery, connection=connection, user=user, **options))
+
+    def test_a_delivery_is_one_commit_with_a_data_card(self, hub, world):
+        delivery = self.delivered(world)
+        connection = connected(world.project)
+        job = self.pushed(delivery, connection)
+        assert job.state == Job.State.DONE, job.error
+        assert REPO in hub.private  # it was not there, and nobody else sees it
+        there = hub.data_sets[REPO]
+        assert {name: there[f"delivery/{name}"] for name in files_of(delivery)} == files_of(delivery)
+        assert len(there) == len(files_of(delivery)) + 1
+        card = there["README.md"].decode()
+        data = huggingface_hub.DatasetCard(card).data
+        assert data.pretty_name == world.project.name
+        assert data.configs[0]["data_files"][0]["path"] == "delivery/labels.parquet"
+        assert card.endswith(files_of(delivery)["README.md"].decode())
+        assert [title for _, title, _ in hub.commits] == [f"Delivery 1 of run 1 of {world.project.slug}"]
+        assert job.result["commit"].startswith(f"{hub.url}/datasets/{REPO}/commit/")
+        assert TOKEN not in json.dumps(
+            [job.params, job.result, *AuditEvent.objects.values_list("data", flat=True)]
+        )
+        again = self.pushed(delivery, connection)
+        assert (again.state, again.result["sent"]) == (Job.State.DONE, 0)
+        assert len(hub.commits) == 1
+
+    def test_the_next_one_takes_its_place_whole(self, hub, world):
+        connection = connected(world.project)
+        self.pushed(self.delivered(world, "csv", "jsonl"), connection)
+        hub.data_sets[REPO]["notes.txt"] = b"mine"
+        second = self.delivered(world, "parquet")
+        assert self.pushed(second, connection).state == Job.State.DONE
+        there = hub.data_sets[REPO]
+        assert {name for name in there if name.startswith("delivery/")} == {
+            f"delivery/{name}" for name in files_of(second)
+        }
+        assert there["notes.txt"] == b"mine"
+        assert len(hub.commits) == 2
+
+    def test_a_worker_that_dies_before_the_commit_leaves_nothing_and_after_it_one(
+        self, hub, world, monkeypatch
+    ):
+        delivery, connection = self.delivered(world), connected(world.project)
+        job = export_delivery(delivery=delivery, connection=connection, user=world.manager)
+
+        class Died(BaseException):
+            pass
+
+        def die(*args: Any, **options: Any) -> Any:
+            raise Died
+
+        for place, commits in (("Repository.commit", 0), ("_compare", 1)):
+            monkeypatch.setattr(
+                hub_export if place == "_compare" else Repository, place.rpartition(".")[2], die
+            )
+            with pytest.raises(Died):
+                done(job)
+            monkeypatch.undo()
+            assert len(hub.commits) == commits
+            Job.objects.filter(pk=job.pk).update(state=Job.State.QUEUED, claim_token="")
+        assert done(job).state == Job.State.DONE, job.error
+        assert len(hub.commits) == 1
+
+    def test_somebody_elses_card_stays_unless_it_is_to_be_replaced(self, hub, world):
+        hub.add(REPO, **{"README.md": b"mine"})
+        delivery, connection = self.delivered(world), connected(world.project)
+        job = self.pushed(delivery, connection)
+        assert (job.state, job.error_code) == (Job.State.FAILED, "other_object_there")
+        assert hub.data_sets[REPO] == {"README.md": b"mine"}
+        assert self.pushed(delivery, connection, overwrite=True).state == Job.State.DONE
+        assert b"mine" not in [hub.data_sets[REPO]["README.md"]]
+
+    def test_without_the_right_token_it_is_refused_and_not_tried_for_ever(self, hub, world):
+        hub.add(REPO)
+        job = self.pushed(self.delivered(world), connected(world.project, secret="hf_another"))
+        assert (job.state, job.error_code) == (Job.State.FAILED, "hub_refused_token")
+        assert "hf_another" not in job.error
+
+    def test_what_is_not_there_as_it_was_sent_is_sent_again(self, hub, world, monkeypatch):
+        delivery = self.delivered(world)
+        whole = Repository.commit
+
+        def damaged(self: Repository, *args: Any, **options: Any) -> str:
+            told = whole(self, *args, **options)
+            hub.data_sets[REPO]["delivery/labels.csv"] += b"x"
+            return told
+
+        monkeypatch.setattr(Repository, "commit", damaged)
+        connection = connected(world.project)
+        job = self.pushed(delivery, connection)
+        assert (job.state, job.error_code) == (Job.State.QUEUED, "not_as_sent")
+        monkeypatch.undo()
+        assert done(job).state == Job.State.DONE
+        assert hub.data_sets[REPO]["delivery/labels.csv"] == files_of(delivery)["labels.csv"]
+
+    def test_each_new_delivery_is_pushed_by_itself(self, hub, world):
+        connection = connected(world.project)
+        save_sync(connection=connection, actor=world.manager, write_to="")
+        delivery = self.delivered(world)
+        job = world.do("export_delivery")
+        assert job.params["prefix"] == ""
+        assert "delivery/manifest.json" in hub.data_sets[REPO]
+        assert job.params["delivery"] == delivery.pk
+
+    def test_deliveries_are_not_taken_for_new_files(self, hub):
+        project = make_project()
+        options = {"how": HowToImport(BY_ID), "write_to": ""}
+        for folder in ("", "delivery"):
+            with pytest.raises(InputError, match="imported again"):
+                save_sync(
+                    connection=connected(project, name=f"c{folder}"),
+                    actor=project.created_by,
+                    take_from=folder,
+                    **options,
+                )
+
+    def test_contents_are_told_apart(self, tmp_path):
+        path: Path = tmp_path / "it"
+        path.write_bytes(b"abc")
+        from annotation.outside.buckets import Found
+
+        assert holds(path, Found("it", 3, blob(b"abc")))
+        assert not holds(path, Found("it", 3, blob(b"abd")))
+        assert not holds(path, Found("it", 4, blob(b"abc")))
+
+
+class TestConnecting:
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            *(("bucket", name) for name in ("reviews", "a/b/c", "a/b--c", "../x")),
+            ("region", "a..b"),
+            ("prefix", "a/../b"),
+            ("secret", "with space"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, hub, field, value):
+        with pytest.raises(InputError) as raised:
+            connected(make_project(), **{field: value})
+        assert raised.value.where == field
+
+    def test_through_the_api(self, hub):
+        hub.add(REPO, **{"a.csv": rows("a1", "a2")})
+        project = make_project()
+        api = Api(project, project.created_by)
+        made = api.post("connections/", name="hub", kind="hub", bucket=REPO, secret=TOKEN)
+        assert made.status_code == 201, made.content
+        told = made.json()
+        assert (told["kind"], told["region"], told["endpoint"]) == ("hub", "main", "")
+        assert TOKEN not in made.content.decode()
+        assert api.post(f"connections/{told['id']}/test/").json() == {"objects": 1}
+        answer = api.post("imports/", connection=told["id"], key="a.csv", id_column="id", text_column="text")
+        done(Job.objects.get(pk=answer.json()["id"]))
+        done(project.jobs.get(kind="import"))
+        assert names(project) == {"a1", "a2"}
+        changed = api.patch(f"connections/{told['id']}/", bucket="team/others")
+        assert (changed.status_code, changed.json()["bucket"]) == (200, "team/others")
+        missing = api.post("connections/", name="s3", bucket="data")
+        assert (missing.status_code, missing.json()["code"]) == (400, "invalid")
+        assert {fault["field"] for fault in missing.json()["faults"]} == {"endpoint", "access_key", "secret"}
+
+    def test_another_data_set_has_other_files(self, hub):
+        project = make_project()
+        connection = connected(project)
+        update_connection(connection=connection, actor=project.created_by, bucket="team/others", region="v2")
+        connection.refresh_from_db()
+        with hub_of(connection) as repository, pytest.raises(InputError, match="no such data set"):
+            list(repository.found(""))
+
+    def test_by_its_page(self, hub):
+        hub.add(REPO, **{"a.csv": rows("a")})
+        project = make_project()
+        client = Client()
+        client.force_login(project.created_by)
+        base = f"/projects/{project.slug}/connections/"
+        assert "Hugging Face Hub" in client.get(base).content.decode()
+        fields = {
+            "kind": "hub",
+            "name": "hub",
+            "bucket": "no-owner",
+            "region": "main",
+            "folder": "",
+            "secret": TOKEN,
+        }
+        refused = client.post(f"{base}new/", fields).content.decode()
+        assert "organisation/reviews" in refused
+        assert TOKEN not in refused
+        assert client.post(f"{base}new/", fields | {"bucket": REPO}).status_code == 302
+        made = project.connections.get()
+        page = client.post(f"{base}{made.pk}/test/", follow=True).content.decode()
+        assert "It works; there are" in page
+        page = client.get(f"{base}{made.pk}/").content.decode()
+        assert f'value="{REPO}"' in page
+        assert TOKEN not in page
+        changed = {"name": "renamed", "bucket": REPO, "region": "main", "folder": "data", "secret": ""}
+        assert client.post(f"{base}{made.pk}/", changed).status_code == 302
+        made.refresh_from_db()
+        assert (made.name, made.prefix) == ("renamed", "data/")
+        assert hub_of(made)._at.token == TOKEN
