@@ -321,7 +321,7 @@ class MailAdmin(ReadOnly):
 class ConnectionAdmin(ReadOnly):
     """Without its keys."""
 
-    list_display = ("id", "project", "name", "endpoint", "bucket", "created_by", "created_at")
+    list_display = ("id", "project", "name", "kind", "endpoint", "bucket", "created_by", "created_at")
     exclude = ("access_key", "secret")
 
 

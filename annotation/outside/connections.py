@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from annotation.common import audit
+from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
 from annotation.models import BucketFile, Connection, Project, User
-from annotation.outside.buckets import Bucket, Place
+from annotation.outside.buckets import Bucket, Found, Place
 from annotation.outside.hub import DataSet, Repository
 from annotation.outside.net import check_url
 from annotation.outside.secrets import decrypt, encrypt
@@ -87,6 +87,18 @@ def delete_connection(*, connection: Connection, actor: User) -> None:
     with transaction.atomic():
         _record(connection, actor, "connection.deleted", {"name": connection.name})
         connection.delete()
+
+
+def listed(*, connection: Connection, below: str) -> tuple[list[Found], bool]:
+    """The first objects of this folder in that of the connection, and whether there are more. Outside of any
+    transaction.
+
+    Raises InputError for what is no folder, and as `try_connection` does.
+    """
+    prefix = connection.prefix + folder(below, where="folder")
+    with place_of(connection) as place:
+        found = list(place.found(prefix, at_most=limits.LISTED + 1))
+    return found[: limits.LISTED], len(found) > limits.LISTED
 
 
 def try_connection(*, connection: Connection) -> int:

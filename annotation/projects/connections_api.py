@@ -1,4 +1,6 @@
-"""Buckets of S3-compatible stores that a project takes files from and delivers to."""
+"""Buckets of S3-compatible stores, and data sets of the Hugging Face Hub, that a project takes files from and
+delivers to.
+"""
 
 from typing import Any
 
@@ -18,25 +20,53 @@ from annotation.models import Connection
 from annotation.outside import connections as service
 
 VIEW, EDIT = "connections.view", "connections.edit"
-SHOWN = ("id", "name", "endpoint", "bucket", "prefix", "region", "path_style", "access_key", "created_at")
+SHOWN = (
+    *("id", "name", "kind", "endpoint", "bucket", "prefix", "region", "path_style", "access_key"),
+    "created_at",
+)
+NEEDED = {Connection.Kind.S3: ("endpoint", "access_key", "secret"), Connection.Kind.HUB: ()}
 
 
-class NewConnection(serializers.Serializer[Any]):
+class ConnectionFields(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100)
-    endpoint = serializers.CharField(max_length=500, help_text="Address of the store, without a path.")
-    bucket = serializers.CharField(max_length=63)
+    endpoint = serializers.CharField(
+        required=False, max_length=500, help_text="Address of the store, without a path. Of a bucket."
+    )
+    bucket = serializers.CharField(max_length=200, help_text="Its name; that of a data set is owner/name.")
     prefix = serializers.CharField(
         required=False, allow_blank=True, max_length=490, help_text="Folder that all keys lie in."
     )
-    region = serializers.CharField(required=False, max_length=60, help_text="us-east-1 where none is given.")
+    region = serializers.CharField(
+        required=False,
+        max_length=60,
+        help_text="us-east-1 where none is given. Of a data set its branch: main where none is given.",
+    )
     path_style = serializers.BooleanField(
         required=False, help_text="The bucket in the path of addresses (the default), not in their host."
     )
-    access_key = serializers.CharField(max_length=200)
-    secret = serializers.CharField(max_length=200, help_text="It is stored encrypted and never shown.")
+    access_key = serializers.CharField(required=False, max_length=200, help_text="Of a bucket.")
+    secret = serializers.CharField(
+        required=False,
+        max_length=200,
+        help_text="It is stored encrypted and never shown. Of a data set a token, if it needs one.",
+    )
 
 
-class ConnectionChanges(NewConnection):
+class NewConnection(ConnectionFields):
+    """A bucket needs an endpoint, an access key and a secret."""
+
+    kind = serializers.ChoiceField(
+        required=False, choices=Connection.Kind.choices, default=Connection.Kind.S3
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        missing = {name: ["This field is required."] for name in NEEDED[attrs["kind"]] if name not in attrs}
+        if missing:
+            raise serializers.ValidationError(missing, code="required")
+        return attrs
+
+
+class ConnectionChanges(ConnectionFields):
     """What is left out stays; a new endpoint needs the secret again."""
 
     def get_fields(self) -> dict[str, Any]:
@@ -49,17 +79,34 @@ class ConnectionChanges(NewConnection):
 class ConnectionBody(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     name = serializers.CharField()
-    endpoint = serializers.CharField()
+    kind = serializers.ChoiceField(choices=Connection.Kind.choices)
+    endpoint = serializers.CharField(allow_blank=True)
     bucket = serializers.CharField()
     prefix = serializers.CharField(allow_blank=True)
     region = serializers.CharField()
     path_style = serializers.BooleanField()
-    access_key = serializers.CharField()
+    access_key = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField()
 
 
 class Tried(serializers.Serializer[Any]):
     objects = serializers.IntegerField(help_text="Objects seen in the folder: 0, or 1 for some.")
+
+
+class Folder(serializers.Serializer[Any]):
+    folder = serializers.CharField(
+        required=False, allow_blank=True, default="", max_length=490, help_text="In that of the connection."
+    )
+
+
+class ObjectBody(serializers.Serializer[Any]):
+    key = serializers.CharField(help_text="Below the connection's folder.")
+    size = serializers.IntegerField(help_text="Bytes.")
+
+
+class ListingBody(serializers.Serializer[Any]):
+    results = ObjectBody(many=True)
+    more = serializers.BooleanField(help_text="Whether there are more than these.")
 
 
 class Fetch(serializers.Serializer[Any]):
@@ -127,6 +174,18 @@ class ConnectionTest(ConnectionView):
         return Response({"objects": service.try_connection(connection=connection)})
 
 
+class ConnectionListing(ConnectionView):
+    actions = {"POST": "items.import"}
+
+    @extend_schema(request=Folder, responses=ListingBody)
+    def post(self, request: Request, slug: str, connection_id: int) -> Response:
+        """Look which objects there are, now: the first of a folder and of those in it."""
+        connection, body = self.find(connection_id), self.parsed(Folder)
+        found, more = service.listed(connection=connection, below=body["folder"])
+        keys = [(entry.key.removeprefix(connection.prefix), entry.size) for entry in found]
+        return Response({"results": [{"key": key, "size": size} for key, size in keys], "more": more})
+
+
 class ConnectionFetch(ConnectionView):
     actions = {"POST": "items.import"}
 
@@ -150,5 +209,6 @@ urlpatterns = [
     path(_ALL, ConnectionList.as_view(), name="api_connections"),
     path(_ONE, ConnectionDetail.as_view(), name="api_connection"),
     path(f"{_ONE}test/", ConnectionTest.as_view(), name="api_connection_test"),
+    path(f"{_ONE}list/", ConnectionListing.as_view(), name="api_connection_list"),
     path(f"{_ONE}fetch/", ConnectionFetch.as_view(), name="api_connection_fetch"),
 ]

@@ -1,10 +1,11 @@
-"""Buckets that a project takes files from and delivers to: making, changing, trying and deleting them, and
-importing from one.
+"""Buckets, and data sets of the Hugging Face Hub, that a project takes files from and delivers to: making,
+changing, trying and deleting them, and importing from one.
 """
 
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -65,16 +66,48 @@ class ConnectionForm(forms.Form):
         self.add_error(where if where in self.fields else None, error.message)
 
 
-class ConnectionChangeForm(ConnectionForm):
-    """What is stored is in it, apart from the secret."""
+class HubForm(ConnectionForm):
+    """The same of a data set."""
+
+    endpoint = access_key = path_style = None  # type: ignore[assignment]
+    bucket = _text(
+        label=gettext_lazy("Data set"),
+        max_length=200,
+        help_text=gettext_lazy("Its owner and its own name, like organisation/reviews."),
+    )
+    region = _text(label=gettext_lazy("Branch"), max_length=60, initial="main")
+    folder = _text(label=gettext_lazy("Folder in the data set"), max_length=490, required=False)
+    secret = forms.CharField(
+        label=gettext_lazy("Token"),
+        max_length=200,
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=gettext_lazy(
+            "Needed for what only some may read, and to deliver. It is stored encrypted, and no page shows "
+            "it again."
+        ),
+    )
+    field_order = ("name", "bucket", "region", "folder", "secret")
+
+
+class _Changing:
+    """What is stored is in the form, apart from the secret."""
+
+    base_fields: dict[str, forms.Field]
+    fields: dict[str, forms.Field]
+    errors: Any
+    data: Any
+    add_error: Any
 
     def __init__(self, data: Any = None, *, connection: Connection) -> None:
         names = set(self.base_fields) - {"folder", "secret"}
         initial = {name: getattr(connection, name) for name in names}
-        super().__init__(data, initial={**initial, "folder": connection.prefix})
+        super().__init__(data, initial={**initial, "folder": connection.prefix})  # type: ignore[call-arg]
         secret = self.fields["secret"]
         secret.required = False
         secret.help_text = _("Empty: the stored one stays. Another address of the store needs it again.")
+        if connection.is_hub:
+            secret.help_text = _("Empty: the stored one stays.")
 
     def ask_again(self) -> None:
         """No page shows a secret, also not the one just entered: the old one would stay without a word."""
@@ -82,17 +115,27 @@ class ConnectionChangeForm(ConnectionForm):
             self.add_error("secret", _("Enter the secret key again: nothing has been saved yet."))
 
 
+class ConnectionChangeForm(_Changing, ConnectionForm):
+    """Of a bucket."""
+
+
+class HubChangeForm(_Changing, HubForm):
+    """Of a data set."""
+
+
 @needs("connections.view", "GET")
 def connections(request: ProjectRequest) -> HttpResponseBase:
-    return _list(request, ConnectionForm())
+    return _list(request)
 
 
 @needs("connections.edit", "POST")
 def connection_new(request: ProjectRequest) -> HttpResponseBase:
-    form = ConnectionForm(request.POST)
+    kind = Connection.Kind.HUB if request.POST.get("kind") == Connection.Kind.HUB else Connection.Kind.S3
+    form = (HubForm if kind == Connection.Kind.HUB else ConnectionForm)(request.POST)
     if form.is_valid():
+        values = form.values() | {"kind": kind}
         try:
-            service.create_connection(project=request.access.project, actor=request.user, **form.values())
+            service.create_connection(project=request.access.project, actor=request.user, **values)
         except HypacError as error:
             form.add_refusal(error)
         else:
@@ -104,7 +147,8 @@ def connection_new(request: ProjectRequest) -> HttpResponseBase:
 @needs("connections.edit", "GET", "POST")
 def connection_edit(request: ProjectRequest, connection_id: int) -> HttpResponseBase:
     found = get_object_or_404(request.access.project.connections, pk=connection_id)
-    form = ConnectionChangeForm(request.POST or None, connection=found)
+    kind = HubChangeForm if found.is_hub else ConnectionChangeForm
+    form: ConnectionChangeForm | HubChangeForm = kind(request.POST or None, connection=found)
     if request.method == "POST" and form.is_valid():
         try:
             service.update_connection(connection=found, actor=request.user, **form.values())
@@ -140,14 +184,30 @@ def connection_delete(request: ProjectRequest, connection_id: int) -> HttpRespon
 @needs("items.import", "POST")
 def import_fetch(request: ProjectRequest) -> HttpResponseBase:
     """Have an object brought here; its columns are chosen once it has arrived."""
-    number = request.POST.get("connection", "")
-    known = request.access.project.connections.select_related("project")
-    found = get_object_or_404(known, pk=int(number) if number.isdecimal() and len(number) < 19 else 0)
+    found = _chosen(request, request.POST.get("connection", ""))
     slug = request.access.project.slug
     job = None
     with refusals_as_messages(request):
         job = fetch(connection=found, user=request.user, key=request.POST.get("key", ""))
     return redirect("job", slug, job.pk) if job else redirect("import_upload", slug)
+
+
+@needs("items.import", "POST")
+def import_browse(request: ProjectRequest) -> HttpResponseBase:
+    """Which objects there are to be brought here."""
+    number, below = request.POST.get("connection", ""), request.POST.get("folder", "")
+    connection = _chosen(request, number)
+    with refusals_as_messages(request):
+        found, more = service.listed(connection=connection, below=below)
+        keys = [(entry.key.removeprefix(connection.prefix), entry.size) for entry in found]
+        context = {"connection": connection, "folder": below, "keys": keys, "more": more, "step": "import"}
+        return render(request, "annotation/imports/import_browse.html", context)
+    return redirect("import_upload", request.access.project.slug)
+
+
+def _chosen(request: ProjectRequest, number: str) -> Connection:
+    known = request.access.project.connections.select_related("project")
+    return get_object_or_404(known, pk=int(number) if number.isdecimal() and len(number) < 19 else 0)
 
 
 def fetched_page(job: Job, access: Access) -> tuple[str, str] | None:
@@ -159,9 +219,18 @@ def fetched_page(job: Job, access: Access) -> tuple[str, str] | None:
     return _("Choose its columns"), reverse("import_mapping", args=[access.project.slug, job.result["file"]])
 
 
-def _list(request: ProjectRequest, form: ConnectionForm) -> HttpResponseBase:
+def _list(request: ProjectRequest, form: ConnectionForm | None = None) -> HttpResponseBase:
+    """`form` is what somebody sent, and could not be used."""
+    of_hub = form if isinstance(form, HubForm) else HubForm(auto_id="hub_%s")
+    of_bucket = form if form is not None and form is not of_hub else ConnectionForm()
     found = request.access.project.connections.select_related("sync").order_by("name")
-    return render(request, "annotation/projects/connections.html", {"connections": found, "form": form})
+    context = {
+        "connections": found,
+        "form": of_bucket,
+        "hub_form": of_hub,
+        "hub": settings.HYPAC_HUB_ENDPOINT,
+    }
+    return render(request, "annotation/projects/connections.html", context)
 
 
 _ALL = "projects/<slug:slug>/connections/"
@@ -172,4 +241,5 @@ urlpatterns = [
     path(f"{_ALL}<row:connection_id>/test/", connection_test, name="connection_test"),
     path(f"{_ALL}<row:connection_id>/delete/", connection_delete, name="connection_delete"),
     path("projects/<slug:slug>/import/fetch/", import_fetch, name="import_fetch"),
+    path("projects/<slug:slug>/import/browse/", import_browse, name="import_browse"),
 ]

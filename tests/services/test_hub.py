@@ -375,8 +375,37 @@ class TestConnecting:
         changed = api.patch(f"connections/{told['id']}/", bucket="team/others")
         assert (changed.status_code, changed.json()["bucket"]) == (200, "team/others")
         missing = api.post("connections/", name="s3", bucket="data")
-        assert (missing.status_code, missing.json()["code"]) == (400, "invalid")
+        assert (missing.status_code, missing.json()["code"]) == (400, "invalid_input")
         assert {fault["field"] for fault in missing.json()["faults"]} == {"endpoint", "access_key", "secret"}
+
+    def test_what_is_there_is_listed_and_brought(self, hub):
+        hub.add(
+            REPO, **{f"data/{number:03}.csv": rows("a") for number in range(120)}, **{"<b>.csv": rows("b")}
+        )
+        project = make_project()
+        connection = connected(project)
+        api = Api(project, project.created_by)
+        told = api.post(f"connections/{connection.pk}/list/", folder="data").json()
+        assert (len(told["results"]), told["more"]) == (100, True)
+        assert told["results"][0] == {"key": "data/000.csv", "size": len(rows("a"))}
+        refused = api.post(f"connections/{connection.pk}/list/", folder="a/../b")
+        assert (refused.status_code, refused.json()["field"]) == (400, "folder")
+        client = Client()
+        client.force_login(project.created_by)
+        base = f"/projects/{project.slug}/import/"
+        assert "Show what is there" in client.get(base).content.decode()
+        page = client.post(f"{base}browse/", {"connection": connection.pk, "folder": ""}).content.decode()
+        assert "&lt;b&gt;.csv" in page
+        assert "There are more" in page
+        assert (
+            "nothing here"
+            in client.post(f"{base}browse/", {"connection": connection.pk, "folder": "none"}).content.decode()
+        )
+        hub.private.add(REPO)
+        connection.secret = ""
+        connection.save()
+        again = client.post(f"{base}browse/", {"connection": connection.pk, "folder": ""}, follow=True)
+        assert "no such data set" in again.content.decode()
 
     def test_another_data_set_has_other_files(self, hub):
         project = make_project()
