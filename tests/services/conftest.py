@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import redis
 
+from testbed.hub_server import Hub, running_hub
 from testbed.object_store import Bucket, ObjectStoreServer
 from testbed.servers import PostgresServer, RedisServer, create_database, drop_database
 from tests.support import missing
@@ -131,3 +132,12 @@ def bucket(object_store: ObjectStoreServer, settings: Any) -> Bucket:
     """A bucket of its own, which a project may be connected to."""
     settings.HYPAC_PRIVATE_HOSTS = ["127.0.0.1"]
     return object_store.bucket()
+
+
+@pytest.fixture
+def hub(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A Hub of its own, which the site asks."""
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between two requests of the library
+    with running_hub() as running:
+        settings.HYPAC_HUB_ENDPOINT = running.url
+        yield running

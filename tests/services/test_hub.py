@@ -4,7 +4,6 @@ there, and deliveries go there.
 
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import huggingface_hub
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from django.test import Client
 from huggingface_hub import constants
 
 from annotation.errors import HypacError, InputError
@@ -23,9 +21,7 @@ from annotation.imports.fetching import fetch
 from annotation.models import AuditEvent, Connection, Job, Project
 from annotation.outside.connections import (
     create_connection,
-    hub_of,
     try_connection,
-    update_connection,
 )
 from annotation.outside.hub import DataSet, Repository, _library, holds
 from routing.delivery import hub_export
@@ -33,23 +29,14 @@ from routing.delivery.deliver import deliver
 from routing.delivery.exports import export_delivery
 from routing.models import Delivery
 from testbed.factories import make_project
-from testbed.hub_server import LARGE, TOKEN, Hub, blob, running_hub
+from testbed.hub_server import LARGE, TOKEN, blob
 from testbed.worlds import World, files_of, make_world
-from tests.annotation.apis import Api
 from tests.services.test_bucket_sync import names, rows
 from tests.services.test_connections import done
 
 pytestmark = pytest.mark.django_db
 REPO = "team/reviews"
 BY_ID = ColumnMapping(id_column="id", text_column="text")
-
-
-@pytest.fixture
-def hub(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between two requests of the library
-    with running_hub() as running:
-        settings.HYPAC_HUB_ENDPOINT = running.url
-        yield running
 
 
 def connected(project: Project, **fields: Any) -> Connection:
@@ -341,107 +328,3 @@ class TestWriting:
         assert holds(path, Found("it", 3, blob(b"abc")))
         assert not holds(path, Found("it", 3, blob(b"abd")))
         assert not holds(path, Found("it", 4, blob(b"abc")))
-
-
-class TestConnecting:
-    @pytest.mark.parametrize(
-        ("field", "value"),
-        [
-            *(("bucket", name) for name in ("reviews", "a/b/c", "a/b--c", "../x")),
-            ("region", "a..b"),
-            ("prefix", "a/../b"),
-            ("secret", "with space"),
-        ],
-    )
-    def test_what_cannot_be_is_refused(self, hub, field, value):
-        with pytest.raises(InputError) as raised:
-            connected(make_project(), **{field: value})
-        assert raised.value.where == field
-
-    def test_through_the_api(self, hub):
-        hub.add(REPO, **{"a.csv": rows("a1", "a2")})
-        project = make_project()
-        api = Api(project, project.created_by)
-        made = api.post("connections/", name="hub", kind="hub", bucket=REPO, secret=TOKEN)
-        assert made.status_code == 201, made.content
-        told = made.json()
-        assert (told["kind"], told["region"], told["endpoint"]) == ("hub", "main", "")
-        assert TOKEN not in made.content.decode()
-        assert api.post(f"connections/{told['id']}/test/").json() == {"objects": 1}
-        answer = api.post("imports/", connection=told["id"], key="a.csv", id_column="id", text_column="text")
-        done(Job.objects.get(pk=answer.json()["id"]))
-        done(project.jobs.get(kind="import"))
-        assert names(project) == {"a1", "a2"}
-        changed = api.patch(f"connections/{told['id']}/", bucket="team/others")
-        assert (changed.status_code, changed.json()["bucket"]) == (200, "team/others")
-        missing = api.post("connections/", name="s3", bucket="data")
-        assert (missing.status_code, missing.json()["code"]) == (400, "invalid_input")
-        assert {fault["field"] for fault in missing.json()["faults"]} == {"endpoint", "access_key", "secret"}
-
-    def test_what_is_there_is_listed_and_brought(self, hub):
-        hub.add(
-            REPO, **{f"data/{number:03}.csv": rows("a") for number in range(120)}, **{"<b>.csv": rows("b")}
-        )
-        project = make_project()
-        connection = connected(project)
-        api = Api(project, project.created_by)
-        told = api.post(f"connections/{connection.pk}/list/", folder="data").json()
-        assert (len(told["results"]), told["more"]) == (100, True)
-        assert told["results"][0] == {"key": "data/000.csv", "size": len(rows("a"))}
-        refused = api.post(f"connections/{connection.pk}/list/", folder="a/../b")
-        assert (refused.status_code, refused.json()["field"]) == (400, "folder")
-        client = Client()
-        client.force_login(project.created_by)
-        base = f"/projects/{project.slug}/import/"
-        assert "Show what is there" in client.get(base).content.decode()
-        page = client.post(f"{base}browse/", {"connection": connection.pk, "folder": ""}).content.decode()
-        assert "&lt;b&gt;.csv" in page
-        assert "There are more" in page
-        assert (
-            "nothing here"
-            in client.post(f"{base}browse/", {"connection": connection.pk, "folder": "none"}).content.decode()
-        )
-        hub.private.add(REPO)
-        connection.secret = ""
-        connection.save()
-        again = client.post(f"{base}browse/", {"connection": connection.pk, "folder": ""}, follow=True)
-        assert "no such data set" in again.content.decode()
-
-    def test_another_data_set_has_other_files(self, hub):
-        project = make_project()
-        connection = connected(project)
-        update_connection(connection=connection, actor=project.created_by, bucket="team/others", region="v2")
-        connection.refresh_from_db()
-        with hub_of(connection) as repository, pytest.raises(InputError, match="no such data set"):
-            list(repository.found(""))
-
-    def test_by_its_page(self, hub):
-        hub.add(REPO, **{"a.csv": rows("a")})
-        project = make_project()
-        client = Client()
-        client.force_login(project.created_by)
-        base = f"/projects/{project.slug}/connections/"
-        assert "Hugging Face Hub" in client.get(base).content.decode()
-        fields = {
-            "kind": "hub",
-            "name": "hub",
-            "bucket": "no-owner",
-            "region": "main",
-            "folder": "",
-            "secret": TOKEN,
-        }
-        refused = client.post(f"{base}new/", fields).content.decode()
-        assert "organisation/reviews" in refused
-        assert TOKEN not in refused
-        assert client.post(f"{base}new/", fields | {"bucket": REPO}).status_code == 302
-        made = project.connections.get()
-        page = client.post(f"{base}{made.pk}/test/", follow=True).content.decode()
-        assert "It works; there are" in page
-        page = client.get(f"{base}{made.pk}/").content.decode()
-        assert f'value="{REPO}"' in page
-        assert TOKEN not in page
-        changed = {"name": "renamed", "bucket": REPO, "region": "main", "folder": "data", "secret": ""}
-        assert client.post(f"{base}{made.pk}/", changed).status_code == 302
-        made.refresh_from_db()
-        assert (made.name, made.prefix) == ("renamed", "data/")
-        assert hub_of(made)._at.token == TOKEN
