@@ -98,8 +98,8 @@ def save_sync(
     if how is not None and how.format_name:
         registry.get(how.format_name)
     if every_minutes not in BucketSync.Every.values:
-        known = ", ".join(map(str, BucketSync.Every.values))
-        raise InputError(_("Give one of these numbers of minutes: %(known)s.") % {"known": known},
+        minutes = ", ".join(map(str, BucketSync.Every.values))
+        raise InputError(_("Give one of these numbers of minutes: %(known)s.") % {"known": minutes},
                          where="every_minutes")  # fmt: skip
     below = folder(take_from, where="take_from")
     into = None if write_to is None else folder(write_to, where="write_to")

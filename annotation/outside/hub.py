@@ -165,11 +165,12 @@ def _library() -> Any:
     own beside HTTP. Imported where it is used: it takes its time.
     """
     import huggingface_hub
-    from huggingface_hub import constants, errors, utils
+    from huggingface_hub import constants, errors
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     constants.HF_HUB_DISABLE_TELEMETRY = True
     constants.HF_HUB_DISABLE_XET = True
-    utils.disable_progress_bars()
+    disable_progress_bars()
     huggingface_hub.set_client_factory(_client)
     assert errors is huggingface_hub.errors  # noqa: S101 - it is loaded as an attribute
     return huggingface_hub

@@ -85,12 +85,12 @@ class SyncForm(forms.Form):
             str(job.pk): job
             for job in project.jobs.filter(kind=IMPORT, state=Job.State.DONE).order_by("-id")[:OFFERED]
         }
-        names = StoredFile.objects.in_bulk([job.params["file"] for job in self.imports.values()])
+        files = StoredFile.objects.in_bulk([job.params["file"] for job in self.imports.values()])
         choices = [(AS_IT_IS, _("so far: %(columns)s") % {"columns": _in_words(self.known)})] * bool(
             self.known
         )
         for pk, job in self.imports.items():
-            file = names.get(job.params["file"])
+            file = files.get(job.params["file"])
             columns = _in_words(HowToImport.of(job.params))
             choices.append((pk, f"{file.original_name if file else pk} ({columns})"))
         self.fields["like"].choices = choices  # type: ignore[attr-defined]

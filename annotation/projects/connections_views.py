@@ -197,12 +197,14 @@ def import_browse(request: ProjectRequest) -> HttpResponseBase:
     """Which objects there are to be brought here."""
     number, below = request.POST.get("connection", ""), request.POST.get("folder", "")
     connection = _chosen(request, number)
+    context: dict[str, Any] = {}
     with refusals_as_messages(request):
         found, more = service.listed(connection=connection, below=below)
         keys = [(entry.key.removeprefix(connection.prefix), entry.size) for entry in found]
         context = {"connection": connection, "folder": below, "keys": keys, "more": more, "step": "import"}
-        return render(request, "annotation/imports/import_browse.html", context)
-    return redirect("import_upload", request.access.project.slug)
+    if not context:
+        return redirect("import_upload", request.access.project.slug)
+    return render(request, "annotation/imports/import_browse.html", context)
 
 
 def _chosen(request: ProjectRequest, number: str) -> Connection:

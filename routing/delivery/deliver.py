@@ -23,9 +23,9 @@ from annotation.models import Job, StoredFile, User
 from annotation.words import Words
 from routing.common.states import ROUTED
 from routing.delivery.card import Counts, card
-from routing.delivery.exports import MANIFEST
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.formats.base import File, Files
+from routing.delivery.hub_export import MANIFEST
 from routing.delivery.legend import legend
 from routing.delivery.parts import Part, checked_part, part_of, selecting
 from routing.delivery.people_card import people_card

@@ -119,10 +119,11 @@ def _card(delivery: Delivery, paths: dict[str, Path], prefix: str, folder: Path)
     rows = next((name for name in ROWS if name in paths), "")
     if not rows and any(name.startswith("dataset/") for name in paths):
         rows = ARROW
-    read = [{"config_name": "default", "data_files": [{"split": "train", "path": f"{prefix}{FOLDER}{rows}"}]}]
-    head = DatasetCardData(
-        pretty_name=delivery.run.project.name, tags=["hypac"], **({"configs": read} if rows else {})
-    )
+    read: dict[str, Any] = {}
+    if rows:
+        files = [{"split": "train", "path": f"{prefix}{FOLDER}{rows}"}]
+        read = {"configs": [{"config_name": "default", "data_files": files}]}
+    head = DatasetCardData(pretty_name=delivery.run.project.name, tags=["hypac"], **read)
     card = folder / "card"
     said = paths[CARD].read_text()
     card.write_text(f"---\n{head.to_yaml()}\n---\n\n{said}")
