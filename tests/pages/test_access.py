@@ -12,7 +12,7 @@ from django.utils import timezone
 from annotation.common.files import store_file
 from annotation.labelling import queue
 from annotation.labelling.comments import add_comment
-from annotation.models import Connection, HeldOutItem, Label, Project, WorkItem
+from annotation.models import BucketSync, Connection, HeldOutItem, Label, Project, WorkItem
 from annotation.outside.secrets import encrypt
 from annotation.outside.webhooks.manage import create_webhook, send_test
 from annotation.people.invitations import create_invitation
@@ -463,20 +463,28 @@ def arguments(world: World) -> dict[str, object]:
         "number": run.number,
         "delivery_id": delivery.pk,
         "which": 1,
-        # Asked by a test, it is refused before anything is sent.
-        "connection_id": Connection.objects.create(
-            project=world.project,
-            name="store",
-            endpoint="http://127.0.0.1:9",
-            bucket="bucket",
-            access_key="key",
-            secret=encrypt("secret"),
-            created_by=world.manager,
-        ).pk,
+        "connection_id": _synchronised(world).connection_id,
         "webhook_id": webhook.pk,
         "sent_id": send_test(webhook=webhook, actor=world.manager).pk,
         "name": "labels.csv",
     }
+
+
+def _synchronised(world: World) -> BucketSync:
+    """With a file that was found. Asked by a test, the store is refused before anything is sent."""
+    connection = Connection.objects.create(
+        project=world.project,
+        name="store",
+        endpoint="http://127.0.0.1:9",
+        bucket="bucket",
+        access_key="key",
+        secret=encrypt("secret"),
+        created_by=world.manager,
+    )
+    sync = BucketSync.objects.create(connection=connection, user=world.manager)
+    words = "The file has no column “text”; it has a, b."
+    sync.files.create(key="in/a.csv", size=10, state="refused", error=words, changed_at=timezone.now())
+    return sync
 
 
 BODY_COMES_FIRST = {
