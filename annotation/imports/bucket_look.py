@@ -41,6 +41,7 @@ from annotation.words import Words
 AT_ONCE = 1000
 LOOK_SECONDS = 0.2
 MOST_KEY_BYTES = 1024
+FIELDS = ("file", "key", "format", "id_column", "text_column", "keep_labels", "add_duplicates", "encoding")
 
 NO_SYNC = failures.register(
     "not_synchronised", gettext_noop("The connection was deleted, or is not synchronised any more.")
@@ -234,6 +235,8 @@ class _Look:
         return OTHER_IMPORT.error(raised_as=ConflictError, permanent=False)
 
     def _refuse(self, row: BucketFile, error: HypacError) -> None:
+        if error.where in FIELDS:  # of a form that nobody has before them
+            error = HypacError(error.message, code=error.code, params=error.params)
         told = failures.columns_of(error)
         part = {"failure": told["error_code"], "params": told["error_params"], "words": told["error"]}
         self._settle(row, state=BucketFile.State.REFUSED, error=told["error"], error_part=part)

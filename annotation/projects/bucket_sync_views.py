@@ -16,7 +16,7 @@ from annotation.imports import bucket_sync as service
 from annotation.imports.bucket_sync import HowToImport
 from annotation.imports.columns import IMPORT
 from annotation.jobs.progress import job_progress
-from annotation.models import BucketSync, Connection, Job, Project, StoredFile
+from annotation.models import BucketSync, Connection, Job, StoredFile
 from annotation.projects.connections_views import PLAIN
 
 OFFERED = 20
@@ -63,7 +63,7 @@ class SyncForm(forms.Form):
         label=gettext_lazy("Add rows whose content is in the project under another name"), required=False
     )
     writes = forms.BooleanField(
-        label=gettext_lazy("Write each new delivery into the bucket"),
+        label=gettext_lazy("Write each new delivery back"),
         required=False,
         help_text=gettext_lazy("All its files, the sums last: where SHA256SUMS is, everything is."),
     )
@@ -72,7 +72,7 @@ class SyncForm(forms.Form):
         gettext_lazy("Below that of the connection. Each delivery gets a folder of its own in it."),
     )
 
-    def __init__(self, data: Any = None, *, project: Project, sync: BucketSync | None) -> None:
+    def __init__(self, data: Any = None, *, connection: Connection, sync: BucketSync | None) -> None:
         self.known = HowToImport.of(sync.columns) if sync and sync.columns else None
         initial: dict[str, Any] = {}
         if sync is not None:
@@ -81,9 +81,16 @@ class SyncForm(forms.Form):
             initial["writes"] = sync.writes_since is not None
             initial["add_duplicates"] = bool(self.known and self.known.add_duplicates)
         super().__init__(data, initial=initial)
+        if connection.is_hub:
+            self.fields["writes"].help_text = _("As one commit, with a data card.")
+            self.fields["write_to"].help_text = _(
+                "Below that of the connection. Each delivery takes the place of the one before."
+            )
         self.imports = {
             str(job.pk): job
-            for job in project.jobs.filter(kind=IMPORT, state=Job.State.DONE).order_by("-id")[:OFFERED]
+            for job in connection.project.jobs.filter(kind=IMPORT, state=Job.State.DONE).order_by("-id")[
+                :OFFERED
+            ]
         }
         files = StoredFile.objects.in_bulk([job.params["file"] for job in self.imports.values()])
         choices = [(AS_IT_IS, _("so far: %(columns)s") % {"columns": _in_words(self.known)})] * bool(
@@ -132,7 +139,7 @@ def bucket_sync(request: ProjectRequest, connection_id: int) -> HttpResponseBase
     project = request.access.project
     connection = _connection(request, connection_id)
     sync = _sync(connection)
-    form = SyncForm(request.POST or None, project=project, sync=sync)
+    form = SyncForm(request.POST or None, connection=connection, sync=sync)
     if request.method == "POST" and form.is_valid():
         try:
             service.save_sync(connection=connection, actor=request.user, **form.values())

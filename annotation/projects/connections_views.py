@@ -194,8 +194,8 @@ def import_fetch(request: ProjectRequest) -> HttpResponseBase:
 
 @needs("items.import", "POST")
 def import_browse(request: ProjectRequest) -> HttpResponseBase:
-    """Which objects there are to be brought here."""
-    number, below = request.POST.get("connection", ""), request.POST.get("folder", "")
+    """Which objects there are to be brought here, below the folder that was named."""
+    number, below = request.POST.get("connection", ""), request.POST.get("key", "")
     connection = _chosen(request, number)
     context: dict[str, Any] = {}
     with refusals_as_messages(request):

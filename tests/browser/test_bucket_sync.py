@@ -51,7 +51,7 @@ def test_a_bucket_is_set_to_be_synchronised(page: Page, connection: Connection) 
     page.get_by_label("Folder of new files").fill("out")
     expect(page.get_by_label("Columns as in")).to_contain_text("first.csv (id → text)")
     page.get_by_label("Look every").select_option("15 minutes")
-    page.get_by_label("Write each new delivery into the bucket").check()
+    page.get_by_label("Write each new delivery back").check()
     page.get_by_label("Folder of deliveries").fill("out")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("imported again as new items").first).to_be_visible()
@@ -73,7 +73,7 @@ def test_what_became_of_each_file_is_told_on_a_phone_too(page: Page, connection:
     long = "in/" + "a-long-folder/" * 8 + "second.csv"
     now = timezone.now()
     sync.files.create(key="in/first.csv", size=30, state="taken", job=project.jobs.get(), changed_at=now)
-    words = "text_column: The file has no column “text”; it has a, b."
+    words = "The file has no column “text”; it has a, b."
     sync.files.create(key=long, size=10, state="refused", error=words, changed_at=now)
     assert BucketFile.objects.count() == 2
     log_in(page.context, project.created_by)

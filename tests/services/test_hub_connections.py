@@ -117,17 +117,17 @@ class TestConnecting:
         client.force_login(project.created_by)
         base = f"/projects/{project.slug}/import/"
         assert "Show what is there" in client.get(base).content.decode()
-        page = client.post(f"{base}browse/", {"connection": connection.pk, "folder": ""}).content.decode()
+        page = client.post(f"{base}browse/", {"connection": connection.pk, "key": ""}).content.decode()
         assert "&lt;b&gt;.csv" in page
         assert "There are more" in page
         assert (
             "nothing here"
-            in client.post(f"{base}browse/", {"connection": connection.pk, "folder": "none"}).content.decode()
+            in client.post(f"{base}browse/", {"connection": connection.pk, "key": "none"}).content.decode()
         )
         hub.private.add(REPO)
         connection.secret = ""
         connection.save()
-        again = client.post(f"{base}browse/", {"connection": connection.pk, "folder": ""}, follow=True)
+        again = client.post(f"{base}browse/", {"connection": connection.pk, "key": ""}, follow=True)
         assert "no such data set" in again.content.decode()
 
     def test_another_data_set_has_other_files(self, hub):
