@@ -225,9 +225,9 @@ class _Look:
             job.refresh_from_db(fields=["state"])
             if job.state not in jobs.UNFINISHED:
                 return
+            self.context.progress()  # where this worker is to end, so was the import
             if job.state != Job.State.RUNNING:
                 raise self._waits()  # for its next attempt
-            self.context.progress()
             time.sleep(LOOK_SECONDS)
 
     def _waits(self) -> HypacError:
