@@ -21,8 +21,8 @@ from annotation.common.files import BLOCK
 from annotation.errors import ConflictError, HypacError, InputError
 from annotation.outside.buckets import CHANGED_MEANWHILE, NO_SUCH_OBJECT, Found, checked_key, unreadable
 
-SECONDS = 60.0
-"""So long the server may be silent."""
+CONNECT_SECONDS, SILENT_SECONDS = 5.0, 60.0
+"""So long the server may take for a connection, and be silent; the library tries six times."""
 
 SWITCHED_OFF = failures.register(
     "hub_off",
@@ -178,10 +178,11 @@ def _library() -> Any:
 
 def _client() -> Any:
     """The library's own, which would wait for ever."""
+    import httpx2
     from huggingface_hub.utils import _http
 
     client = _http.default_client_factory()
-    client.timeout = SECONDS
+    client.timeout = httpx2.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
     return client
 
 

@@ -169,7 +169,7 @@ class TestReading:
 
     def test_a_request_has_an_end(self, hub):
         _library()
-        assert huggingface_hub.utils.get_session().timeout == httpx2.Timeout(60.0)
+        assert huggingface_hub.utils.get_session().timeout == httpx2.Timeout(60.0, connect=5.0)
 
     def test_it_can_be_synchronised(self, hub):
         files = hub.add(REPO, **{"data/a.csv": rows("a"), "README.md": b"card"})
