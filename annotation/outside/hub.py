@@ -136,7 +136,9 @@ class Repository:
 
 
 def holds(path: Path, found: Found) -> bool:
-    """Whether a file of this machine has the size and content of one that was found."""
+    """Whether a file of this machine has the size and content of one that was found: its `etag` is the
+    SHA-256 of a large file, of a small one what Git names it by.
+    """
     size = path.stat().st_size
     if size != found.size:
         return False
@@ -146,7 +148,7 @@ def holds(path: Path, found: Found) -> bool:
         while block := content.read(BLOCK):
             large.update(block)
             small.update(block)
-    return found.etag == (large if found.sha256 else small).hexdigest()
+    return found.etag in (large.hexdigest(), small.hexdigest())
 
 
 def _found(entry: Any) -> Found | None:

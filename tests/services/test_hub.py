@@ -29,7 +29,7 @@ from routing.delivery.deliver import deliver
 from routing.delivery.exports import export_delivery
 from routing.models import Delivery
 from testbed.factories import make_project
-from testbed.hub_server import LARGE, TOKEN, blob
+from testbed.hub_server import LARGE, TOKEN, blob, sha256
 from testbed.worlds import World, files_of, make_world
 from tests.services.test_bucket_sync import names, rows
 from tests.services.test_connections import done
@@ -172,15 +172,17 @@ class TestReading:
         assert huggingface_hub.utils.get_session().timeout == httpx2.Timeout(60.0, connect=5.0)
 
     def test_it_can_be_synchronised(self, hub):
-        files = hub.add(REPO, **{"data/a.csv": rows("a"), "README.md": b"card"})
+        large = parquet(400)
+        assert len(large) > LARGE
+        files = hub.add(REPO, **{"data/a.csv": rows("a"), "data/l.parquet": large, "README.md": b"card"})
         project = make_project()
         how = HowToImport(BY_ID)
         sync = save_sync(connection=connected(project), actor=project.created_by, how=how, take_from="data")
-        assert done(look_now(sync=sync, user=sync.user)).result["taken"] == 1
+        assert done(look_now(sync=sync, user=sync.user)).result["taken"] == 2
         files["data/b.csv"] = rows("b")
         assert done(look_now(sync=sync, user=sync.user)).result["taken"] == 1
         assert done(look_now(sync=sync, user=sync.user)).result["found"] == 0
-        assert names(project) == {"a", "b"}
+        assert names(project) == {"a", "b", *(f"p{number}" for number in range(400))}
 
 
 def _answering(content: bytes) -> Any:
@@ -326,5 +328,6 @@ class TestWriting:
         from annotation.outside.buckets import Found
 
         assert holds(path, Found("it", 3, blob(b"abc")))
+        assert holds(path, Found("it", 3, sha256(b"abc")))
         assert not holds(path, Found("it", 3, blob(b"abd")))
         assert not holds(path, Found("it", 4, blob(b"abc")))
