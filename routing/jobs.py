@@ -10,6 +10,7 @@ from annotation.models import Job
 from routing.by_people.start import KIND as GIVE, give_to_people
 from routing.delivery.deliver import deliver_run
 from routing.delivery.exports import KIND as EXPORT, run_export
+from routing.delivery.write_back import write_newer
 from routing.items.changes import CHANGE_KIND as CHANGE, UNDO, run_change, run_undo
 from routing.models import MeasuredSource, RunSource, Source
 from routing.runs.certify import analyse_run
@@ -76,7 +77,9 @@ def register() -> None:
     jobs.register(GIVE, give_to_people, title=gettext_noop("Giving items to people"))
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))
     jobs.register("deliver_run", deliver_run, title=gettext_noop("The delivery"), copies_items=True)
-    jobs.register(EXPORT, run_export, title=gettext_noop("Sending a delivery to a store"))
+    jobs.register(
+        EXPORT, run_export, title=gettext_noop("Sending a delivery to a store"), finished=write_newer
+    )
     jobs.register(PREDICTIONS, take_answers, title=gettext_noop("Taking in predictions"), copies_items=True)
     jobs.register(
         TRY,

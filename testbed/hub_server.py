@@ -193,6 +193,9 @@ class Handler(BaseHTTPRequestHandler):
             value = line["value"]
             if line["key"] == "header":
                 summary = value["summary"]
+                if value.get("parentCommit") not in (None, f"{len(self.hub.commits):040x}"):
+                    self.answer(412)
+                    return
                 continue
             changed.append(value["path"])
             if line["key"] == "file":

@@ -115,14 +115,22 @@ class Repository:
                 while block := content.read(BLOCK):
                     yield block
 
+    def revision(self) -> str:
+        """What the branch is at, as Git names it; "" where nothing was ever written into it."""
+        with _said(self._at):
+            return str(self._api.dataset_info(self._at.repo, revision=self._at.branch).sha or "")
+
     def make(self) -> None:
         """Make the data set, which is shown to nobody else then."""
         with _said(self._at):
             self._api.create_repo(self._at.repo, repo_type="dataset", private=True, exist_ok=True)
 
-    def commit(self, files: Mapping[str, Path], *, gone: Collection[str], message: str) -> str:
+    def commit(
+        self, files: Mapping[str, Path], *, gone: Collection[str], message: str, after: str = ""
+    ) -> str:
         """Write these files, and remove those that are gone, as one commit: all of it is there, or nothing.
-        What is there with the same content is not sent again. Returns the address of the commit.
+        What is there with the same content is not sent again. Where the branch is not at the revision `after`
+        any more nothing is written, and the error is not permanent. Returns the address of the commit.
         """
         library = _library()
         operations: list[Any] = [
@@ -131,7 +139,9 @@ class Repository:
         ]
         operations += [library.CommitOperationDelete(path_in_repo=key) for key in gone]
         with _said(self._at):
-            made = self._api.create_commit(operations=operations, commit_message=message, **self._named)
+            made = self._api.create_commit(
+                operations=operations, commit_message=message, parent_commit=after or None, **self._named
+            )
         return str(made.commit_url)
 
 

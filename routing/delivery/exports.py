@@ -32,13 +32,16 @@ def export_delivery(
     user: User,
     prefix: str | None = None,
     overwrite: bool = False,
+    newest: bool = False,
 ) -> Job:
     """Start the job that puts all files of a delivery below `prefix` (without one a folder named after the
     project and the delivery) in the connection's folder, and at last SHA256SUMS. Into a data set of the Hub
     they go as `routing.delivery.hub_export` says.
 
     A file that is there with the same content is left as it is, so that a job goes on where it broke off.
-    One with other content is replaced only with `overwrite`. Raises InputError whose `where` names the field.
+    One with other content is replaced only with `overwrite`. With `newest` it is the project's newest one at
+    the time when the job is done. Raises InputError whose `where` names the field, UnderWayError while this
+    delivery is put into the bucket, or any into this folder of a data set.
     """
     project = delivery.run.project
     if connection.project_id != project.pk:
@@ -57,8 +60,9 @@ def export_delivery(
             "connection": connection.pk,
             "prefix": whole,
             "overwrite": overwrite,
+            "newest": newest,
         },
-        unique_key=f"{KIND}:{delivery.pk}:{connection.pk}",
+        unique_key=_key(delivery, connection, whole),
         user=user,
         total=delivery.files.count() + 1,
     )
@@ -70,6 +74,13 @@ def export_delivery(
         data={"connection": connection.name, "bucket": connection.bucket, "prefix": whole, "job": job.pk},
     )
     return job
+
+
+def _key(delivery: Delivery, connection: Connection, prefix: str) -> str:
+    """Of a data set one folder holds one delivery: two at once would take turns in it."""
+    if not connection.is_hub:
+        return f"{KIND}:{delivery.pk}:{connection.pk}"
+    return f"{KIND}:hub:{connection.pk}:{hashlib.sha256(prefix.encode()).hexdigest()[:40]}"
 
 
 def default_prefix(delivery: Delivery, connection: Connection) -> str:
@@ -91,6 +102,8 @@ def run_export(context: JobContext) -> dict[str, Any]:
     delivery = Delivery.objects.filter(run__project=project, pk=params["delivery"]).first()
     if connection is None or delivery is None:
         raise GONE.error()
+    if params.get("newest"):
+        delivery = _newest(context, delivery)
     files = list(delivery.files.select_related("file"))
     files.sort(key=lambda entry: entry.name == MANIFEST)  # behind those that it names
     if connection.is_hub:
@@ -137,6 +150,17 @@ def run_export(context: JobContext) -> dict[str, Any]:
             data={"connection": connection.name, **result},
         )
     return result
+
+
+def _newest(context: JobContext, delivery: Delivery) -> Delivery:
+    """One that was made while the job waited takes the place of its own, and the job says so."""
+    made = Delivery.objects.filter(run__project=context.job.project, pk__gt=delivery.pk)
+    newer = made.order_by("-pk").first()
+    if newer is None:
+        return delivery
+    with context.chunk():
+        Job.objects.filter(pk=context.job.pk).update(params={**context.params, "delivery": newer.pk})
+    return newer
 
 
 def _is_there(bucket: Bucket, key: str, *, sha256: str, size: int, overwrite: bool) -> bool:

@@ -47,9 +47,7 @@ def push(
     """
     prefix = context.params["prefix"]
     with hub_of(connection) as repository, tempfile.TemporaryDirectory(prefix="hypac-push-") as folder:
-        if (found := _there(repository, prefix)) is None:
-            repository.make()
-        there = found or {}
+        at, there = _looked_at(repository, prefix)
         is_ours = f"{prefix}{FOLDER}{MANIFEST}" in there
         if not is_ours and f"{prefix}{CARD}" in there and not context.params["overwrite"]:
             raise OTHER_OBJECT.error(raised_as=ConflictError, where="prefix", key=f"{prefix}{CARD}")
@@ -62,7 +60,7 @@ def push(
         if gone or len(same) < len(wanted):
             context.progress(stage=Words(gettext_noop("Sending to the Hub")))
             title = f"Delivery {delivery.number} of run {delivery.run.number} of {delivery.run.project.slug}"
-            address = repository.commit(wanted, gone=gone, message=title)
+            address = repository.commit(wanted, gone=gone, message=title, after=at)
             _compare(repository, prefix, wanted)
     result = {
         "bucket": connection.bucket,
@@ -82,6 +80,13 @@ def push(
             data={"connection": connection.name, **result},
         )
     return result
+
+
+def _looked_at(repository: Repository, prefix: str) -> tuple[str, dict[str, Found]]:
+    """The revision, asked before what lies there: what somebody else writes meanwhile is not overwritten."""
+    if _there(repository, prefix) is None:
+        repository.make()
+    return repository.revision(), _there(repository, prefix) or {}
 
 
 def _there(repository: Repository, prefix: str) -> dict[str, Found] | None:

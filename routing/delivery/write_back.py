@@ -1,8 +1,9 @@
 """Deliveries that are written into buckets without being asked for (annotation.imports.bucket_sync)."""
 
 import logging
+from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 
 from annotation.errors import HypacError
 from annotation.models import BucketSync, Job, User
@@ -26,17 +27,28 @@ def write_back(delivery: Delivery) -> None:
 
 def write_deliveries(*, sync: BucketSync, user: User | None, again: bool) -> int:
     """Have those written that have been made since this was switched on and that no job has written, and with
-    `again` those whose job failed or was stopped; the newest ones first. Returns how many.
+    `again` those whose job failed or was stopped; the newest ones first. A data set of the Hub holds one
+    delivery: the newest alone is written. Returns how many.
     """
     if sync.writes_since is None:
         return 0
     made = Delivery.objects.select_related("run__project").filter(
         run__project=sync.connection.project_id, created_at__gte=sync.writes_since
     )
+    if sync.connection.is_hub:
+        made = made.filter(pk=made.aggregate(last=Max("pk"))["last"])
     jobs = _jobs_of(sync)
     settled = jobs.exclude(state__in=(Job.State.FAILED, Job.State.CANCELLED)) if again else jobs
     missing = made.exclude(pk__in=[*settled.values_list("params__delivery", flat=True)]).order_by("-pk")
     return sum(_write(sync, delivery, user or sync.user) for delivery in missing[:MOST_AT_ONCE])
+
+
+def write_newer(job: Job, result: dict[str, Any]) -> None:
+    """In the transaction in which a job that wrote one ends: a newer one, which had to wait for it."""
+    known = BucketSync.objects.select_related("connection__project", "user")
+    sync = known.filter(connection=job.params["connection"], connection__project=job.project_id).first()
+    if sync is not None and sync.connection.is_hub:
+        write_deliveries(sync=sync, user=None, again=False)
 
 
 def _jobs_of(sync: BucketSync) -> QuerySet[Job]:
@@ -49,7 +61,13 @@ def _write(sync: BucketSync, delivery: Delivery, user: User) -> bool:
     """Whether a job was started. That a delivery is there does not hang on it."""
     prefix = sync.write_to + default_prefix(delivery, sync.connection)
     try:
-        export_delivery(delivery=delivery, connection=sync.connection, user=user, prefix=prefix)
+        export_delivery(
+            delivery=delivery,
+            connection=sync.connection,
+            user=user,
+            prefix=prefix,
+            newest=sync.connection.is_hub,
+        )
     except HypacError as error:  # somebody writes it at this moment, or the project was archived
         log.warning("Delivery %s is not written into the bucket now: %s", delivery.pk, error)
         return False

@@ -27,6 +27,7 @@ from annotation.outside.hub import DataSet, Repository, _library, holds
 from routing.delivery import hub_export
 from routing.delivery.deliver import deliver
 from routing.delivery.exports import export_delivery
+from routing.delivery.write_back import write_deliveries
 from routing.models import Delivery
 from testbed.factories import make_project
 from testbed.hub_server import LARGE, TOKEN, blob, sha256
@@ -309,6 +310,53 @@ class TestWriting:
         assert job.params["prefix"] == ""
         assert "delivery/manifest.json" in hub.data_sets[REPO]
         assert job.params["delivery"] == delivery.pk
+
+    def test_an_older_delivery_never_takes_the_place_of_a_newer_one(self, hub, world):
+        connection = connected(world.project)
+        sync = save_sync(connection=connection, actor=world.manager, write_to="")
+        self.delivered(world)
+        first = world.project.jobs.get(kind="export_delivery")
+        newest = self.delivered(world)
+        assert done(first).state == Job.State.DONE, first.error
+        for job in world.project.jobs.filter(kind="export_delivery"):
+            done(job)
+        assert first.params["delivery"] == newest.pk
+        assert [title for _, title, _ in hub.commits] == [f"Delivery 2 of run 1 of {world.project.slug}"]
+        for again in (False, True):
+            assert write_deliveries(sync=sync, user=None, again=again) == 0
+
+    def test_one_that_is_made_while_another_is_pushed_follows_it(self, hub, world, monkeypatch):
+        save_sync(connection=connected(world.project), actor=world.manager, write_to="")
+        self.delivered(world)
+        first, made = world.project.jobs.get(kind="export_delivery"), []
+        whole = Repository.commit
+
+        def meanwhile(*args: Any, **options: Any) -> str:
+            made.append(self.delivered(world, "jsonl"))
+            return whole(*args, **options)
+
+        monkeypatch.setattr(Repository, "commit", meanwhile)
+        assert done(first).state == Job.State.DONE, first.error
+        monkeypatch.undo()
+        second = world.project.jobs.filter(kind="export_delivery").latest("pk")
+        assert second.params["delivery"] == made[0].pk
+        assert done(second).state == Job.State.DONE, second.error
+        assert [title[:10] for _, title, _ in hub.commits] == ["Delivery 1", "Delivery 2"]
+
+    def test_what_somebody_else_writes_meanwhile_is_not_overwritten(self, hub, world, monkeypatch):
+        connection, delivery = connected(world.project), self.delivered(world)
+        whole = Repository.commit
+
+        def after_others(*args: Any, **options: Any) -> str:
+            hub.commits.append((REPO, "another one", []))
+            return whole(*args, **options)
+
+        monkeypatch.setattr(Repository, "commit", after_others)
+        job = self.pushed(delivery, connection)
+        assert (job.state, job.error_code) == (Job.State.QUEUED, "hub_not_now")
+        assert not hub.data_sets[REPO]
+        monkeypatch.undo()
+        assert done(job).state == Job.State.DONE
 
     def test_deliveries_are_not_taken_for_new_files(self, hub):
         project = make_project()
