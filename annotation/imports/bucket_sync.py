@@ -26,6 +26,8 @@ KIND = "bucket_sync"
 # After a look that failed, the next one is so late: whoever is told of each failure hears of it that often.
 AFTER_FAILURE_MINUTES = 6 * 60
 DUE_AT_ONCE = 100
+# Counts of a look that people are told of: a file may be taken that an earlier one has found.
+NEWS = ("found", "taken", "refused", "written")
 # As long as the names of a delivery's files may be, for a look at the length of its keys beforehand.
 _A_DELIVERY = "run-1000000-delivery-1000000/" + "x" * 100
 
@@ -201,13 +203,14 @@ def look_ended(job: Job, result: dict[str, Any]) -> None:
     rows = BucketSync.objects.filter(pk=sync.pk)
     rows.update(looked_at=Now())
     rows.filter(takes=True).update(next_at=seconds_ago(-60 * sync.every_minutes))
-    in_vain = looks_of(sync).filter(state=Job.State.DONE, result__found=0, result__written=0)
+    nothing = {f"result__{name}": 0 for name in NEWS}
+    in_vain = looks_of(sync).filter(state=Job.State.DONE, **nothing)
     in_vain.filter(pk__lt=job.pk).delete()
 
 
 def brought_something(result: dict[str, Any]) -> bool:
     """Whether anybody wants to be told of such a job."""
-    return bool(result.get("found") or result.get("written"))
+    return any(result.get(name) for name in NEWS)
 
 
 def looks_of(sync: BucketSync) -> Any:

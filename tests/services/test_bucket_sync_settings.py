@@ -16,6 +16,7 @@ from annotation.imports.bucket_sync import (
     save_sync,
     start_due,
 )
+from annotation.imports.columns import ColumnMapping
 from annotation.models import AuditEvent, BucketSync, Connection, Job, Project
 from annotation.outside.buckets import Bucket as Client
 from routing.delivery.deliver import deliver
@@ -55,6 +56,25 @@ class TestSchedule:
         looked(sync)
         looked(sync)
         assert [job.result["found"] for job in looks_of(sync)] == [0, 1]
+        assert told == ["import", "bucket_sync"]
+
+    def test_a_look_that_takes_what_an_earlier_one_found_is_kept_and_told(self, bucket, monkeypatch):
+        told = []
+        monkeypatch.setattr("annotation.common.events.job_ended", lambda job, event: told.append(job.kind))
+        project = make_project()
+        sync = synchronised(project, bucket)
+        put(bucket, "in/a.csv", b"name,words\nx,some words\n")
+        looked(sync)
+        how = HowToImport(ColumnMapping(id_column="name", text_column="words"))
+        save_sync(connection=sync.connection, actor=project.created_by, how=how, take_from="in")
+        told.clear()
+        for _time in range(2):
+            looked(sync)
+        assert [(job.result["found"], job.result["taken"]) for job in looks_of(sync)] == [
+            (0, 0),
+            (0, 1),
+            (1, 0),
+        ]
         assert told == ["import", "bucket_sync"]
 
     def test_after_a_failure_the_next_look_is_late(self, bucket):
