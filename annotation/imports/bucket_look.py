@@ -39,8 +39,9 @@ from annotation.ports import routing_port
 from annotation.words import Words
 
 AT_ONCE = 1000
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 2
 MOST_KEY_BYTES = 1024
+ONCE = WROTE, LISTED = "wrote_deliveries", "listed_files"
 FIELDS = ("file", "key", "format", "id_column", "text_column", "keep_labels", "add_duplicates", "encoding")
 
 NO_SYNC = failures.register(
@@ -83,11 +84,16 @@ class _Look:
         self.prefix = sync.connection.prefix + sync.take_from
         known = {name: context.job.result.get(name, 0) for name in asdict(Counts())}
         self.counts = Counts(**known)
+        # What is done once, however many attempts wait for other imports behind it.
+        self.once = {name: True for name in ONCE if context.job.result.get(name)}
         self._left: list[int] = []  # changed while they were read
 
     def write(self, *, again: bool) -> None:
         """Have deliveries written that are not there yet; `again`: those whose writing failed, too."""
+        if WROTE in self.once:
+            return
         with self.context.chunk():
+            self.once[WROTE] = True
             self.counts.written += routing_port().write_deliveries(
                 sync=self.sync, user=self.context.job.created_by, again=again
             )
@@ -95,6 +101,8 @@ class _Look:
 
     def find(self) -> None:
         """Store what is new, and forget what waits and is not there any more."""
+        if LISTED in self.once:
+            return
         self.context.progress(stage=Words(gettext_noop("Looking into the bucket")))
         unsettled = self.sync.files.exclude(state=BucketFile.State.TAKEN)
         gone = dict(unsettled.values_list("key", "pk"))
@@ -113,6 +121,9 @@ class _Look:
         while pks := list(islice(left, AT_ONCE)):
             with self.context.chunk():
                 BucketFile.objects.filter(pk__in=pks).exclude(state=BucketFile.State.TAKEN).delete()
+        with self.context.chunk():
+            self.once[LISTED] = True
+            self._keep_counts()
 
     def _store(self, objects: dict[str, Found]) -> None:
         known = {row.key: row for row in self.sync.files.filter(key__in=objects)}
@@ -155,6 +166,7 @@ class _Look:
                 self._take(row)
 
     def _take(self, row: BucketFile) -> None:
+        self._wait_for_others()  # before the file is brought, perhaps to wait then
         self.context.progress(stage=Words.name(row.key))
         stored = None
         try:
@@ -190,9 +202,9 @@ class _Look:
 
     def _import(self, row: BucketFile, stored: StoredFile) -> None:
         project, user = self.context.job.project, self.context.job.created_by
-        # That of an attempt whose worker died before it could say so; of the same bytes one is enough.
+        # That of an attempt whose worker died before it could say so.
         earlier = project.jobs.filter(
-            kind=IMPORT, params__fetch=self.context.job.pk, params__file=stored.pk
+            kind=IMPORT, params__fetch=self.context.job.pk, params__file=stored.pk, params__key=row.key
         ).first()
         try:
             job = earlier or start_import(
@@ -205,6 +217,7 @@ class _Look:
                 add_duplicates=self.how.add_duplicates,
                 encoding=self.how.encoding,
                 fetched_by=self.context.job,
+                fetched_key=row.key,
             )
         except UnderWayError:
             raise self._waits() from None
@@ -215,6 +228,14 @@ class _Look:
             return
         self._settle(row, state=BucketFile.State.TAKEN, job=job)
         self._until_ended(job)
+
+    def _wait_for_others(self) -> None:
+        """Imports of this look, which an earlier attempt left, are done here."""
+        project, look = self.context.job.project, self.context.job.pk
+        for job in project.jobs.filter(kind=IMPORT, state__in=jobs.UNFINISHED):
+            if job.params.get("fetch") != look:
+                raise self._waits()
+            self._until_ended(job)
 
     def _until_ended(self, job: Job) -> None:
         """Do the import here, so that it does not wait for another worker, of which there may be none. One
@@ -251,7 +272,7 @@ class _Look:
             self._keep_counts()
 
     def _keep_counts(self) -> None:
-        Job.objects.filter(pk=self.context.job.pk).update(result=asdict(self.counts))
+        Job.objects.filter(pk=self.context.job.pk).update(result=asdict(self.counts) | self.once)
 
 
 def run_look(context: JobContext) -> dict[str, Any]:

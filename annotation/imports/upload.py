@@ -251,6 +251,7 @@ def start_import(
     add_duplicates: bool = False,
     encoding: str = "",
     fetched_by: Job | None = None,
+    fetched_key: str = "",
 ) -> Job:
     """Check the mapping and start the job that adds the file's rows as items.
 
@@ -258,7 +259,7 @@ def start_import(
     `keep_labels`: what people said of the items in the program that wrote the file becomes labels.
     `add_duplicates`: rows whose content is in the project under other names are added all the same.
     `encoding` is that of a text that is neither UTF-8 nor marked as UTF-16. `fetched_by` is the job that
-    brought the file, which knows its import again by that.
+    brought the file, which knows its import again by that; `fetched_key` says which one, of several.
 
     Raises InputError whose `where` is the mapping's field, or the file; ConflictError while another import
     into the project is under way, where a run rests on how the texts are shown, or where items would be there
@@ -292,6 +293,7 @@ def start_import(
                 "keep_labels": keep_labels,
                 **({"encoding": seen.encoding} if seen.encoding else {}),
                 **({} if fetched_by is None else {"fetch": fetched_by.pk}),
+                **({"key": fetched_key} if fetched_key else {}),
             },
             # One at a time: items get their places in the project one after the other.
             unique_key=IMPORT,

@@ -16,9 +16,11 @@ from annotation.imports.bucket_sync import (
     start_due,
 )
 from annotation.imports.columns import ColumnMapping
+from annotation.jobs import jobs
 from annotation.models import BucketFile, BucketSync, Connection, Job, Membership, Project
 from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
 from annotation.outside.connections import update_connection
+from routing.ports import Routing
 from testbed.factories import add_member, make_project
 from testbed.object_store import Bucket
 from tests.services.test_connections import connected, done
@@ -224,6 +226,37 @@ class TestFaults:
         done(project.jobs.get(kind="import"))
         assert done(job).state == Job.State.DONE, job.error
         assert names(project) == {"a1", "a2", "b1"}
+
+    def test_while_it_waits_it_neither_lists_nor_reads_nor_writes_again(self, sync, monkeypatch):
+        project = sync.connection.project
+        other = jobs.enqueue(project=project, kind_name="import", params={}, unique_key="import")
+        calls: list[str] = []
+        for name in ("found", "pieces"):
+            whole = getattr(Client, name)
+            monkeypatch.setattr(
+                Client,
+                name,
+                lambda *args, name=name, whole=whole, **options: (
+                    calls.append(name) or whole(*args, **options)
+                ),
+            )
+        monkeypatch.setattr(Routing, "write_deliveries", lambda *args, **options: calls.append("write") or 1)
+        job = look_now(sync=sync, user=sync.user)
+        for _attempt in range(3):
+            assert done(job).state == Job.State.QUEUED
+        assert sorted(calls) == ["found", "write"]
+        jobs.cancel(job=other)
+        assert done(job).state == Job.State.DONE, job.error
+        assert sorted(calls) == ["found", "pieces", "pieces", "write"]
+        assert job.result == {"found": 2, "taken": 2, "refused": 0, "written": 1}
+
+    def test_of_two_files_of_the_same_bytes_each_has_its_import(self, sync, bucket):
+        put(bucket, "in/b.csv", rows("a1", "a2"))
+        assert looked(sync).result["taken"] == 2
+        first, second = sync.files.order_by("key")
+        assert first.job != second.job
+        assert [job.params["key"] for job in (first.job, second.job)] == ["in/a.csv", "in/b.csv"]
+        assert [job.result["added"] for job in (first.job, second.job)] == [2, 0]
 
     def test_an_object_that_changes_while_it_is_read_waits_for_the_next_look(self, sync, bucket, monkeypatch):
         pieces = Client.pieces
