@@ -20,6 +20,7 @@ from annotation.imports.formats import registry
 from annotation.jobs import jobs
 from annotation.models import BucketFile, BucketSync, Connection, Job, Project, User
 from annotation.outside.buckets import checked_key
+from annotation.outside.circles import refuse_circle
 from annotation.outside.connections import folder
 
 KIND = "bucket_sync"
@@ -122,7 +123,7 @@ def save_sync(
         elif sync.writes_since is None:
             sync.writes_since = Now()
         sync.write_to, sync.user = into or "", actor
-        _refuse_circle(sync)
+        refuse_circle(sync)
         sync.save()
         audit.record(
             project=connection.project,
@@ -231,19 +232,6 @@ def counts_of(sync: BucketSync) -> dict[str, int]:
     return dict.fromkeys(BucketFile.State.values, 0) | dict(found)
 
 
-def refuse_watched(*, connection: Connection, prefix: str) -> None:
-    """Raises InputError where what is written below `prefix`, the beginning of a key, would be imported as
-    new items of the project.
-    """
-    for other in _in_same_bucket(connection).filter(takes=True):
-        if prefix.startswith(other.connection.prefix + other.take_from):
-            words = _(
-                "New files of this folder are imported into the project (connection “%(name)s”): choose "
-                "another one."
-            )
-            raise InputError(words % {"name": other.connection.name}, where="prefix")
-
-
 def _enqueue(sync: BucketSync, *, user: User, again: bool = False) -> Job:
     return jobs.enqueue(
         project=sync.connection.project,
@@ -257,32 +245,3 @@ def _enqueue(sync: BucketSync, *, user: User, again: bool = False) -> Job:
 def _wait_again(sync: BucketSync) -> None:
     refused = sync.files.filter(state=BucketFile.State.REFUSED)
     refused.update(state=BucketFile.State.WAITING, error="", error_part={}, changed_at=Now())
-
-
-def _in_same_bucket(connection: Connection) -> Any:
-    return BucketSync.objects.select_related("connection__project").filter(
-        connection__project=connection.project_id,
-        connection__endpoint=connection.endpoint,
-        connection__bucket=connection.bucket,
-    )
-
-
-def _refuse_circle(sync: BucketSync) -> None:
-    """Raises InputError where deliveries would be written to where files are taken from."""
-    others = [*_in_same_bucket(sync.connection).exclude(pk=sync.pk), sync]
-    for taking in others:
-        for writing in others:
-            if sync not in (taking, writing) or not taking.takes or writing.writes_since is None:
-                continue
-            connection = writing.connection
-            # Into a data set of the Hub there is one delivery, the newest (routing.delivery.hub_export).
-            of_its_own = "delivery" if connection.is_hub else connection.project.slug
-            written = f"{connection.prefix}{writing.write_to}{of_its_own}/"
-            taken = taking.connection.prefix + taking.take_from
-            if written.startswith(taken) or taken.startswith(written):
-                words = _(
-                    "Deliveries would be written into %(written)s and imported again as new items. Choose a "
-                    "folder for new files that they are not written into."
-                )
-                where = "take_from" if sync is taking else "write_to"
-                raise InputError(words % {"written": written}, where=where)

@@ -11,8 +11,9 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
-from annotation.models import BucketFile, Connection, Project, User
+from annotation.models import BucketFile, BucketSync, Connection, Project, User
 from annotation.outside.buckets import Bucket, Found, Place
+from annotation.outside.circles import refuse_circle
 from annotation.outside.hub import DataSet, Repository
 from annotation.outside.net import check_url
 from annotation.outside.secrets import decrypt, encrypt
@@ -59,10 +60,12 @@ def update_connection(
     """Change some fields. Where another address is entered the secret has to be entered, too: nobody can have
     a stored one sent to a place of their own.
 
-    Raises as `create_connection`.
+    Raises as `create_connection`, and InputError where deliveries would be imported again.
     """
     values = _checked_of_hub(fields) if connection.is_hub else _checked(fields)
     with transaction.atomic():
+        # As whoever saves what is synchronised: each looks whether one takes what another writes.
+        Project.objects.select_for_update(no_key=True).get(pk=connection.project_id)
         known = Connection.objects.select_for_update(of=("self",)).select_related("project")
         current = known.get(pk=connection.pk)
         changed = [name for name, value in values.items() if getattr(current, name) != value]
@@ -70,6 +73,10 @@ def update_connection(
             raise InputError(_("Enter the secret key again with the new address."), where="secret")
         for name in changed:
             setattr(current, name, values[name])
+        moved = [name for name in ("prefix", "bucket", "endpoint") if name in changed]
+        if moved and (sync := BucketSync.objects.filter(connection=current).first()):
+            sync.connection = current
+            refuse_circle(sync, where=moved[0])
         if secret is not None:
             current.secret = _encrypted(secret, current.kind)
             changed.append("secret")

@@ -10,11 +10,11 @@ from annotation import failures
 from annotation.common import audit
 from annotation.common.files import open_file
 from annotation.errors import ConflictError, HypacError, InputError
-from annotation.imports.bucket_sync import refuse_watched
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, User
 from annotation.outside.buckets import Bucket, checked_key
+from annotation.outside.circles import refuse_watched
 from annotation.outside.connections import bucket_of, folder
 from annotation.words import Words
 from routing.delivery import hub_export

@@ -12,13 +12,14 @@ from annotation.imports.bucket_sync import (
     end_sync,
     look_now,
     looks_of,
-    refuse_watched,
     save_sync,
     start_due,
 )
 from annotation.imports.columns import ColumnMapping
 from annotation.models import AuditEvent, BucketSync, Connection, Job, Project
 from annotation.outside.buckets import Bucket as Client
+from annotation.outside.circles import refuse_watched
+from annotation.outside.connections import update_connection
 from routing.delivery.deliver import deliver
 from routing.delivery.exports import export_delivery
 from testbed.factories import make_project
@@ -128,6 +129,22 @@ class TestSettings:
         other = connected(project, bucket, name="other", prefix="data")
         with pytest.raises(InputError, match="imported again"):
             save_sync(connection=other, actor=project.created_by, how=HOW)
+
+    def test_a_connection_may_not_be_changed_into_one(self, bucket, object_store):
+        """Neither by its folder nor by its bucket."""
+        project, elsewhere = make_project(), object_store.bucket()
+        synchronised(project, bucket, how=None, write_to="data")
+        other = connected(project, bucket, name="other", prefix="apart")
+        third = connected(project, elsewhere, name="third", prefix="data")
+        for connection in (other, third):
+            save_sync(connection=connection, actor=project.created_by, how=HOW)
+        for connection, name, value in ((other, "prefix", "data"), (third, "bucket", bucket.name)):
+            with pytest.raises(InputError, match="imported again") as raised:
+                update_connection(connection=connection, actor=project.created_by, **{name: value})
+            assert raised.value.where == name
+            connection.refresh_from_db()
+            assert getattr(connection, name).rstrip("/") != value
+        update_connection(connection=other, actor=project.created_by, prefix="still/apart")
 
     def test_nothing_is_delivered_by_hand_into_a_folder_that_is_taken_from(self, bucket):
         sync = synchronised(make_project(), bucket)
