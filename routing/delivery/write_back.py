@@ -4,15 +4,26 @@ import logging
 from typing import Any
 
 from django.db.models import Max, QuerySet
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.errors import HypacError
 from annotation.models import BucketSync, Job, User
+from annotation.permissions import access_to
 from routing.delivery.exports import KIND, default_prefix, export_delivery
 from routing.models import Delivery
 
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 100
+
+MAY_NOT = failures.register(
+    "may_not_write",
+    gettext_noop(
+        "%(name)s, in whose name deliveries are written into the bucket, may not do so any more. Save it "
+        "once more, and it is done in your name."
+    ),
+)
 
 
 def write_back(delivery: Delivery) -> None:
@@ -29,9 +40,13 @@ def write_deliveries(*, sync: BucketSync, user: User | None, again: bool) -> int
     """Have those written that have been made since this was switched on and that no job has written, and with
     `again` those whose job failed or was stopped; the newest ones first. A data set of the Hub holds one
     delivery: the newest alone is written. Returns how many.
+
+    Raises HypacError where the person in whose name it is done may do so no more.
     """
     if sync.writes_since is None:
         return 0
+    if not _may(sync):
+        raise MAY_NOT.error(name=sync.user.username)
     made = Delivery.objects.select_related("run__project").filter(
         run__project=sync.connection.project_id, created_at__gte=sync.writes_since
     )
@@ -47,7 +62,7 @@ def write_newer(job: Job, result: dict[str, Any]) -> None:
     """In the transaction in which a job that wrote one ends: a newer one, which had to wait for it."""
     known = BucketSync.objects.select_related("connection__project", "user")
     sync = known.filter(connection=job.params["connection"], connection__project=job.project_id).first()
-    if sync is not None and sync.connection.is_hub:
+    if sync is not None and sync.connection.is_hub and _may(sync):
         write_deliveries(sync=sync, user=None, again=False)
 
 
@@ -57,8 +72,17 @@ def _jobs_of(sync: BucketSync) -> QuerySet[Job]:
     )
 
 
+def _may(sync: BucketSync) -> bool:
+    """Whether the person in whose name deliveries are written may still hand them on."""
+    access = access_to(sync.user, sync.connection.project.slug)
+    return access is not None and access.allows("deliveries.make")
+
+
 def _write(sync: BucketSync, delivery: Delivery, user: User) -> bool:
     """Whether a job was started. That a delivery is there does not hang on it."""
+    if not _may(sync):
+        log.warning("Delivery %s is not written into the bucket: %s may not", delivery.pk, sync.user_id)
+        return False
     prefix = sync.write_to + default_prefix(delivery, sync.connection)
     try:
         export_delivery(

@@ -16,13 +16,13 @@ from annotation.imports.bucket_sync import (
     start_due,
 )
 from annotation.imports.columns import ColumnMapping
-from annotation.models import AuditEvent, BucketSync, Connection, Job, Project
+from annotation.models import AuditEvent, BucketSync, Connection, Job, Membership, Project, User
 from annotation.outside.buckets import Bucket as Client
 from annotation.outside.circles import refuse_watched
 from annotation.outside.connections import update_connection
 from routing.delivery.deliver import deliver
 from routing.delivery.exports import export_delivery
-from testbed.factories import make_project
+from testbed.factories import add_member, make_project
 from testbed.object_store import SECRET
 from testbed.worlds import World, make_world
 from tests.services.test_bucket_sync import HOW, looked, put, rows, synchronised
@@ -212,6 +212,22 @@ class TestWriting:
         assert looked(sync).result["written"] == 1
         world.do("export_delivery")
         assert len(bucket.names()) > 3
+
+    @pytest.mark.parametrize("lost", ["role", "active"])
+    def test_nothing_is_written_for_somebody_who_may_deliver_no_more(self, bucket, world, lost):
+        other = add_member(world.project, "manager")
+        sync = save_sync(connection=connected(world.project, bucket), actor=other, write_to="out")
+        if lost == "role":
+            Membership.objects.filter(user=other).update(role="viewer")
+        else:
+            User.objects.filter(pk=other.pk).update(is_active=False)
+        self.deliver(world)
+        assert not world.project.jobs.filter(kind="export_delivery").exists()
+        job = done(look_now(sync=sync, user=world.manager))
+        assert (job.state, job.error_code) == (Job.State.FAILED, "may_not_write")
+        assert other.username in job.error
+        save_sync(connection=sync.connection, actor=world.manager, write_to="out")
+        assert done(look_now(sync=sync, user=world.manager)).result["written"] == 1
 
     def test_a_delivery_does_not_hang_on_the_bucket(self, bucket, world, monkeypatch):
         sync = synchronised(world.project, bucket, how=None, write_to="out")
