@@ -177,7 +177,10 @@ def _checked_of_hub(fields: dict[str, Any]) -> dict[str, Any]:
         raise InputError(
             _("This server asks no Hub: whoever runs it sets HYPAC_HUB_ENDPOINT."), where="bucket"
         )
-    values = {name: fields[name] for name in ("name", "bucket", "prefix", "region") if name in fields}
+    values = dict(fields)
+    for name in ("endpoint", "path_style", "access_key"):
+        if name in values:
+            raise InputError(_("A data set of the Hub has no such field; leave it out."), where=name)
     if "bucket" in values and not DATA_SET.fullmatch(values["bucket"]):
         raise InputError(
             _("A data set is named by its owner and its own name, like organisation/reviews."), where="bucket"

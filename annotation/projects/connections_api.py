@@ -47,8 +47,10 @@ class ConnectionFields(serializers.Serializer[Any]):
     access_key = serializers.CharField(required=False, max_length=200, help_text="Of a bucket.")
     secret = serializers.CharField(
         required=False,
+        allow_blank=True,
         max_length=200,
-        help_text="It is stored encrypted and never shown. Of a data set a token, if it needs one.",
+        help_text="It is stored encrypted and never shown. Of a data set a token, if it needs one; empty for "
+        "none.",
     )
 
 

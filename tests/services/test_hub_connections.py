@@ -17,7 +17,7 @@ from testbed.hub_server import TOKEN
 from testbed.worlds import make_world
 from tests.annotation.apis import Api
 from tests.services.test_bucket_sync import names, rows
-from tests.services.test_connections import done
+from tests.services.test_connections import connected as connected_to_bucket, done
 from tests.services.test_hub import REPO, connected
 
 pytestmark = pytest.mark.django_db
@@ -100,6 +100,30 @@ class TestConnecting:
         missing = api.post("connections/", name="s3", bucket="data")
         assert (missing.status_code, missing.json()["code"]) == (400, "invalid_input")
         assert {fault["field"] for fault in missing.json()["faults"]} == {"endpoint", "access_key", "secret"}
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("endpoint", "https://s3.example.org"), ("path_style", False), ("access_key", "AK")],
+    )
+    def test_what_only_a_bucket_has_is_refused(self, hub, name, value):
+        project = make_project()
+        api = Api(project, project.created_by)
+        made = connected(project)
+        for answer in (
+            api.post("connections/", name="other", kind="hub", bucket=REPO, **{name: value}),
+            api.patch(f"connections/{made.pk}/", **{name: value}),
+        ):
+            assert (answer.status_code, answer.json()["field"]) == (400, name)
+
+    def test_a_token_can_be_taken_away_and_the_key_of_a_bucket_not(self, hub, bucket):
+        project = make_project()
+        api = Api(project, project.created_by)
+        made, other = connected(project), connected_to_bucket(project, bucket)
+        assert api.patch(f"connections/{made.pk}/", secret="").status_code == 200
+        made.refresh_from_db()
+        assert made.secret == ""
+        answer = api.patch(f"connections/{other.pk}/", secret="")
+        assert (answer.status_code, answer.json()["field"]) == (400, "secret")
 
     def test_what_is_there_is_listed_and_brought(self, hub):
         hub.add(
