@@ -4,6 +4,7 @@ reading files, writing several as one commit. It has what `annotation.outside.bu
 That server is the operator's choice, no address that people enter: the library asks it and where it leads.
 """
 
+import errno
 import hashlib
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
@@ -18,6 +19,7 @@ from django.utils.translation import gettext_noop
 
 from annotation import failures
 from annotation.common.files import BLOCK
+from annotation.common.storage import StorageError
 from annotation.errors import ConflictError, HypacError, InputError
 from annotation.outside.buckets import CHANGED_MEANWHILE, NO_SUCH_OBJECT, Found, checked_key, unreadable
 
@@ -41,6 +43,10 @@ NO_DATA_SET = failures.register(
 )
 NO_BRANCH = failures.register("hub_lacks_branch", gettext_noop("The data set has no branch “%(branch)s”."))
 NOT_NOW = failures.register("hub_not_now", gettext_noop("The Hub could not do this now (%(said)s)."))
+NAME_TOO_LONG = failures.register(
+    "hub_name_too_long",
+    gettext_noop("The name of this file is too long for this server. Give it a shorter one."),
+)
 REFUSED = failures.register("hub_refused", gettext_noop("The Hub refused this (%(said)s)."))
 
 
@@ -223,8 +229,12 @@ def _said(data_set: DataSet) -> Iterator[None]:
     except errors.LocalEntryNotFoundError as error:
         status = getattr(getattr(error.__cause__, "response", None), "status_code", 0)
         raise _of_status(status) from None
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError):
+    except (httpx2.HTTPError, httpx2.InvalidURL, errors.FileMetadataError, ConnectionError, TimeoutError):
         raise _of_status(0) from None
+    except OSError as error:  # of this machine, on whose disk the library works
+        if error.errno == errno.ENAMETOOLONG:
+            raise NAME_TOO_LONG.error(raised_as=InputError, where="key") from None
+        raise StorageError(error.strerror or type(error).__name__) from error
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError):
         raise unreadable() from None  # what came is not what the library reads
 

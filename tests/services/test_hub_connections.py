@@ -1,5 +1,6 @@
 """Connections to data sets of the Hugging Face Hub: by page, API and command."""
 
+import errno
 import io
 import json
 from typing import Any
@@ -8,9 +9,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from annotation.common.storage import StorageError
 from annotation.errors import InputError
+from annotation.imports.bucket_sync import HowToImport, look_now, save_sync
+from annotation.imports.columns import ColumnMapping
 from annotation.models import Job, Project
 from annotation.outside.connections import hub_of, update_connection
+from annotation.outside.hub import DataSet, Repository
 from routing.delivery.deliver import deliver
 from testbed.factories import make_project
 from testbed.hub_server import TOKEN
@@ -21,6 +26,32 @@ from tests.services.test_connections import connected as connected_to_bucket, do
 from tests.services.test_hub import REPO, connected
 
 pytestmark = pytest.mark.django_db
+
+
+class TestThisMachine:
+    """What goes wrong here is not said of the Hub."""
+
+    def test_a_full_disk_is_said(self, hub, monkeypatch):
+        hub.add(REPO, **{"a.csv": rows("a")})
+
+        def full(*args: Any, **options: Any) -> str:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("huggingface_hub.hf_hub_download", full)
+        with Repository(DataSet(REPO, "main")) as repository:
+            found = repository.look("a.csv")
+            with pytest.raises(StorageError, match="No space left"):
+                list(repository.pieces(found))
+
+    def test_a_name_that_is_too_long_keeps_no_other_file_from_being_taken(self, hub):
+        hub.add(REPO, **{f"data/{'a' * 251}.csv": rows("long"), "data/b.csv": rows("b")})
+        project = make_project()
+        how = HowToImport(ColumnMapping(id_column="id", text_column="text"))
+        sync = save_sync(connection=connected(project), actor=project.created_by, how=how, take_from="data")
+        job = done(look_now(sync=sync, user=sync.user))
+        assert job.state == Job.State.DONE, job.error
+        assert (job.result["taken"], job.result["refused"]) == (1, 1)
+        assert "too long" in sync.files.get(state="refused").error
 
 
 class TestCommand:
