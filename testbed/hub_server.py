@@ -21,8 +21,9 @@ LARGE = 1_000
 
 
 class Hub:
-    """Its data sets: name -> path -> content. `private` ones are shown to the token alone; `asked` are the
-    requests, (method, path, headers); `fails` is how often the next requests are answered by 503.
+    """Its data sets: name -> path -> content, a branch under name@branch. `private` ones are shown to the
+    token alone; `asked` are the requests, (method, path, headers); `fails` is how often the next requests are
+    answered by 503.
     """
 
     def __init__(self) -> None:
@@ -101,14 +102,24 @@ class Handler(BaseHTTPRequestHandler):
         repo, revision = named["repo"], named.get("revision", "main")
         if repo not in self.hub.data_sets or (repo in self.hub.private and not self.is_known()):
             return (404, "RepoNotFound") if self.is_known() else (401, "RepoNotFound")
-        if revision != "main":
+        if revision != "main" and f"{repo}@{revision}" not in self.hub.data_sets:
             return 404, "RevisionNotFound"
         if self.command in ("POST", "PUT") and "paths-info" not in self.path and not self.is_known():
             return 403, ""
         return None
 
+    def files(self, repo: str, revision: str) -> dict[str, bytes]:
+        return self.hub.data_sets[repo if revision == "main" else f"{repo}@{revision}"]
+
+    def branch(self, body: bytes, repo: str, name: str) -> None:
+        """Begins with what is on `main`."""
+        branch = f"{repo}@{name}"
+        is_new = branch not in self.hub.data_sets
+        self.hub.add(branch, **self.hub.data_sets[repo])
+        self.answer(200 if is_new else 409)
+
     def tree(self, body: bytes, repo: str, revision: str, folder: str = "") -> None:
-        files, below = self.hub.data_sets[repo], f"{folder}/" if folder else ""
+        files, below = self.files(repo, revision), f"{folder}/" if folder else ""
         paths = sorted(path for path in files if path.startswith(below))
         if folder and not paths:
             self.answer(404, b"", X_Error_Code="EntryNotFound")
@@ -123,12 +134,12 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, folders + [entry(path, files[path]) for path in page], **headers)
 
     def paths_info(self, body: bytes, repo: str, revision: str) -> None:
-        files = self.hub.data_sets[repo]
+        files = self.files(repo, revision)
         asked = parse_qs(body.decode())["paths"]  # a form
         self.answer(200, [entry(path, files[path]) for path in asked if path in files])
 
     def resolve(self, body: bytes, repo: str, revision: str, path: str) -> None:
-        content = self.hub.data_sets[repo].get(path)
+        content = self.files(repo, revision).get(path)
         if content is None:
             self.answer(404, b"", X_Error_Code="EntryNotFound")
             return
@@ -160,7 +171,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(400 if errors else 200, {"errors": errors, "warnings": []})
 
     def preupload(self, body: bytes, repo: str, revision: str) -> None:
-        files = self.hub.data_sets[repo]
+        files = self.files(repo, revision)
         told = []
         for asked in json.loads(body)["files"]:
             is_large = asked["size"] > LARGE
@@ -187,7 +198,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200)
 
     def commit(self, body: bytes, repo: str, revision: str) -> None:
-        files, changed = dict(self.hub.data_sets[repo]), []
+        files, changed = dict(self.files(repo, revision)), []
         summary = ""
         for line in map(json.loads, body.splitlines()):
             value = line["value"]
@@ -204,7 +215,7 @@ class Handler(BaseHTTPRequestHandler):
                 files[value["path"]] = self.hub.large[value["oid"]]
             else:
                 files.pop(value["path"], None)
-        self.hub.data_sets[repo] = files
+        self.hub.data_sets[repo if revision == "main" else f"{repo}@{revision}"] = files
         self.hub.commits.append((repo, summary, changed))
         number = f"{len(self.hub.commits):040x}"
         url = f"{self.hub.url}/datasets/{repo}/commit/{number}"
@@ -229,6 +240,7 @@ ROUTES: list[tuple[str, str, Any]] = [
     (rf"/datasets/{_REPO}\.git/info/lfs/objects/batch", "POST", Handler.batch),
     (r"/large/(?P<oid>[0-9a-f]{64})", "PUT", Handler.large),
     (rf"{_AT}/commit/(?P<revision>[^/]+)", "POST", Handler.commit),
+    (rf"{_AT}/branch/(?P<name>[^/]+)", "POST", Handler.branch),
     (rf"{_AT}/revision/(?P<revision>[^/]+)", "GET", Handler.info),
     (_AT, "GET", Handler.info),
 ]  # fmt: skip

@@ -26,6 +26,8 @@ from annotation.outside.buckets import CHANGED_MEANWHILE, NO_SUCH_OBJECT, Found,
 CONNECT_SECONDS, SILENT_SECONDS = 5.0, 60.0
 """So long the server may take for a connection, and be silent; the library tries six times."""
 
+MAIN = "main"
+
 SWITCHED_OFF = failures.register(
     "hub_off",
     gettext_noop(
@@ -127,9 +129,13 @@ class Repository:
             return str(self._api.dataset_info(self._at.repo, revision=self._at.branch).sha or "")
 
     def make(self) -> None:
-        """Make the data set, which is shown to nobody else then."""
+        """Make the data set, which is shown to nobody else then, and a branch of it that is not `main`."""
         with _said(self._at):
             self._api.create_repo(self._at.repo, repo_type="dataset", private=True, exist_ok=True)
+            if self._at.branch != MAIN:
+                self._api.create_branch(
+                    self._at.repo, branch=self._at.branch, repo_type="dataset", exist_ok=True
+                )
 
     def commit(
         self, files: Mapping[str, Path], *, gone: Collection[str], message: str, after: str = ""

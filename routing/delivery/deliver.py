@@ -25,10 +25,10 @@ from routing.common.states import ROUTED
 from routing.delivery.card import Counts, card
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.formats.base import File, Files
-from routing.delivery.hub_export import MANIFEST
 from routing.delivery.legend import legend
 from routing.delivery.parts import Part, checked_part, part_of, selecting
 from routing.delivery.people_card import people_card
+from routing.delivery.places import MANIFEST
 from routing.delivery.write_back import write_back
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run

@@ -18,7 +18,7 @@ from annotation.outside.circles import refuse_watched
 from annotation.outside.connections import bucket_of, folder
 from annotation.words import Words
 from routing.delivery import hub_export
-from routing.delivery.hub_export import MANIFEST, NOT_AS_SENT, OTHER_OBJECT
+from routing.delivery.places import MANIFEST, NOT_AS_SENT, OTHER_OBJECT
 from routing.models import Delivery, DeliveryFile
 
 KIND = "export_delivery"

@@ -16,22 +16,16 @@ from annotation.jobs.context import JobContext
 from annotation.models import Connection
 from annotation.outside.buckets import Found
 from annotation.outside.connections import hub_of
-from annotation.outside.hub import Repository, holds
+from annotation.outside.hub import NO_BRANCH, NO_DATA_SET, Repository, holds
 from annotation.words import Words
+from routing.delivery.places import MANIFEST, NOT_AS_SENT, OTHER_OBJECT
 from routing.models import Delivery, DeliveryFile
 
 FOLDER = "delivery/"
 CARD = "README.md"
-MANIFEST = "manifest.json"
 # What the Hub shows as the rows, and `datasets.load_dataset` reads: the first of these that was delivered.
 ROWS = ("labels.parquet", "labels.jsonl", "labels.csv")
 ARROW = "dataset/data-*.arrow"
-
-OTHER_OBJECT = failures.register(
-    "other_object_there",
-    gettext_noop("There is another object at “%(key)s”. Choose another folder, or have it replaced."),
-)
-NOT_AS_SENT = failures.register("not_as_sent", gettext_noop("“%(key)s” is not in the bucket as it was sent."))
 
 NO_CARD = failures.register(
     "no_data_card", gettext_noop("This delivery has no README.md. Make a new one, and push that.")
@@ -90,12 +84,14 @@ def _looked_at(repository: Repository, prefix: str) -> tuple[str, dict[str, Foun
 
 
 def _there(repository: Repository, prefix: str) -> dict[str, Found] | None:
-    """What lies where we write: name -> the file that was found; None where there is no such data set yet."""
+    """What lies where we write: name -> the file that was found; None where there is no such data set, or no
+    such branch of it, yet.
+    """
     try:
         found = {entry.key: entry for entry in repository.found(f"{prefix}{FOLDER}")}
         card = repository.look(f"{prefix}{CARD}")
     except InputError as error:
-        if error.code != "hub_lacks_it":
+        if error.code not in (NO_DATA_SET.code, NO_BRANCH.code):
             raise
         return None
     return found | ({card.key: card} if card else {})
@@ -130,8 +126,8 @@ def _card(delivery: Delivery, paths: dict[str, Path], prefix: str, folder: Path)
         read = {"configs": [{"config_name": "default", "data_files": files}]}
     head = DatasetCardData(pretty_name=delivery.run.project.name, tags=["hypac"], **read)
     card = folder / "card"
-    said = paths[CARD].read_text()
-    card.write_text(f"---\n{head.to_yaml()}\n---\n\n{said}")
+    said = paths[CARD].read_text(encoding="utf-8")
+    card.write_text(f"---\n{head.to_yaml()}\n---\n\n{said}", encoding="utf-8", newline="\n")
     return card
 
 

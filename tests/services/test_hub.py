@@ -270,6 +270,17 @@ class TestWriting:
         assert done(job).state == Job.State.DONE, job.error
         assert len(hub.commits) == 1
 
+    def test_a_branch_is_made_from_main_which_stays_as_it_is(self, hub, world):
+        hub.add(REPO, **{"notes.txt": b"mine"})
+        delivery, connection = self.delivered(world), connected(world.project, region="labels")
+        job = self.pushed(delivery, connection)
+        assert job.state == Job.State.DONE, job.error
+        assert hub.data_sets[REPO] == {"notes.txt": b"mine"}
+        branch = hub.data_sets[f"{REPO}@labels"]
+        assert branch["notes.txt"] == b"mine"
+        assert "delivery/manifest.json" in branch
+        assert self.pushed(self.delivered(world, "jsonl"), connection).state == Job.State.DONE
+
     def test_somebody_elses_card_stays_unless_it_is_to_be_replaced(self, hub, world):
         hub.add(REPO, **{"README.md": b"mine"})
         delivery, connection = self.delivered(world), connected(world.project)
