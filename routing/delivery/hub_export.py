@@ -2,9 +2,12 @@
 delivered in the folder `delivery`, and above it README.md, the data card, which says where the rows are.
 """
 
+import hashlib
+import json
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils.translation import gettext_noop
 
@@ -13,7 +16,7 @@ from annotation.common import audit
 from annotation.common.files import BLOCK, open_file
 from annotation.errors import ConflictError, HypacError, InputError
 from annotation.jobs.context import JobContext
-from annotation.models import Connection
+from annotation.models import Connection, Job
 from annotation.outside.buckets import Found
 from annotation.outside.connections import hub_of
 from annotation.outside.hub import NO_BRANCH, NO_DATA_SET, Repository, holds
@@ -23,6 +26,7 @@ from routing.models import Delivery, DeliveryFile
 
 FOLDER = "delivery/"
 CARD = "README.md"
+MOST_BYTES = 8 * 1024**2  # of a manifest or a card that is read to see whose it is
 # What the Hub shows as the rows, and `datasets.load_dataset` reads: the first of these that was delivered.
 ROWS = ("labels.parquet", "labels.jsonl", "labels.csv")
 ARROW = "dataset/data-*.arrow"
@@ -36,23 +40,25 @@ def push(
     context: JobContext, connection: Connection, delivery: Delivery, files: list[DeliveryFile]
 ) -> dict[str, Any]:
     """The part of the job "export_delivery" for such connections. What another delivery had there gives way
-    to this one, which is whole or not there. Raises ConflictError where the data set has another README.md
-    than ours, and it may not be replaced.
+    to this one, which is whole or not there. Raises ConflictError where something is in the place of its
+    files that no delivery of this project put there, and it may not be replaced.
     """
     prefix = context.params["prefix"]
     with hub_of(connection) as repository, tempfile.TemporaryDirectory(prefix="hypac-push-") as folder:
         at, there = _looked_at(repository, prefix)
-        is_ours = f"{prefix}{FOLDER}{MANIFEST}" in there
-        if not is_ours and f"{prefix}{CARD}" in there and not context.params["overwrite"]:
-            raise OTHER_OBJECT.error(raised_as=ConflictError, where="prefix", key=f"{prefix}{CARD}")
         paths = _copied(context, files, Path(folder))
         wanted = {f"{prefix}{FOLDER}{name}": path for name, path in paths.items()}
         wanted[f"{prefix}{CARD}"] = _card(delivery, paths, prefix, Path(folder))
+        listed = _listed(repository, prefix, there)
+        if not context.params["overwrite"]:
+            _refuse_others(context, repository, there, listed, wanted, f"{prefix}{CARD}")
         same = [key for key, path in wanted.items() if key in there and holds(path, there[key])]
-        gone = [key for key in there if key.startswith(f"{prefix}{FOLDER}") and key not in wanted]
-        address = ""
+        gone = [key for key in listed.names if key in there and key not in wanted]
+        address, card = "", _sha256(wanted[f"{prefix}{CARD}"])
         if gone or len(same) < len(wanted):
             context.progress(stage=Words(gettext_noop("Sending to the Hub")))
+            with context.chunk():  # before it is there: the next one knows it by that
+                Job.objects.filter(pk=context.job.pk).update(result={"card": card})
             title = f"Delivery {delivery.number} of run {delivery.run.number} of {delivery.run.project.slug}"
             address = repository.commit(wanted, gone=gone, message=title, after=at)
             _compare(repository, prefix, wanted)
@@ -64,6 +70,7 @@ def push(
         "already_there": len(same),
         "bytes": sum(entry.file.size for entry in files),
         "commit": address,
+        "card": card,
     }
     with context.chunk(done=len(files) + 1):
         audit.record(
@@ -81,6 +88,59 @@ def _looked_at(repository: Repository, prefix: str) -> tuple[str, dict[str, Foun
     if _there(repository, prefix) is None:
         repository.make()
     return repository.revision(), _there(repository, prefix) or {}
+
+
+class _Listed(NamedTuple):
+    """What the manifest that is there names, itself included, and its SHA-256; nothing for no manifest."""
+
+    names: frozenset[str] = frozenset()
+    sha256: str = ""
+
+
+def _listed(repository: Repository, prefix: str, there: dict[str, Found]) -> _Listed:
+    found = there.get(f"{prefix}{FOLDER}{MANIFEST}")
+    if found is None or found.size > MOST_BYTES:
+        return _Listed()
+    content = b"".join(repository.pieces(found))
+    try:
+        document = json.loads(content)
+        names = document["files"] if document["format"] == "hypac-manifest" else {}
+        keys = frozenset(f"{prefix}{FOLDER}{name}" for name in (*names, MANIFEST))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return _Listed()
+    return _Listed(keys, hashlib.sha256(content).hexdigest())
+
+
+def _refuse_others(
+    context: JobContext,
+    repository: Repository,
+    there: dict[str, Found],
+    listed: _Listed,
+    wanted: dict[str, Path],
+    card: str,
+) -> None:
+    """Raises ConflictError where something would be replaced that no delivery of this project put there."""
+    project = context.job.project
+    manifests = DeliveryFile.objects.filter(delivery__run__project=project, name=MANIFEST)
+    ours: Collection[str] = ()
+    if listed.sha256 and manifests.filter(file__sha256=listed.sha256).exists():
+        ours = listed.names
+    for key, found in there.items():
+        if key == card:
+            digest = hashlib.sha256()
+            for piece in repository.pieces(found) if found.size <= MOST_BYTES else ():
+                digest.update(piece)
+            pushed = project.jobs.filter(result__card=digest.hexdigest())
+            is_ours = pushed.exists() or holds(wanted[key], found)
+        else:
+            is_ours = key in ours or (bool(ours) and key not in wanted)
+        if not is_ours:
+            raise OTHER_OBJECT.error(raised_as=ConflictError, where="prefix", key=key)
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _there(repository: Repository, prefix: str) -> dict[str, Found] | None:
