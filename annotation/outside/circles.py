@@ -49,6 +49,6 @@ def refuse_circle(sync: BucketSync, *, where: str = "") -> None:
 def _in_same_bucket(connection: Connection) -> Any:
     return BucketSync.objects.select_related("connection__project").filter(
         connection__project=connection.project_id,
-        connection__endpoint=connection.endpoint,
-        connection__bucket=connection.bucket,
+        # Whatever the address: one store has several names.
+        connection__bucket__iexact=connection.bucket,
     )

@@ -57,8 +57,8 @@ def create_connection(*, project: Project, actor: User, secret: str = "", **fiel
 def update_connection(
     *, connection: Connection, actor: User, secret: str | None = None, **fields: Any
 ) -> Connection:
-    """Change some fields. Where another address is entered the secret has to be entered, too: nobody can have
-    a stored one sent to a place of their own.
+    """Change some fields. Where another address, or another data set, is entered the secret has to be
+    entered, too: nobody can have a stored one sent to a place of their own, or read with it what is not theirs.
 
     Raises as `create_connection`, and InputError where deliveries would be imported again.
     """
@@ -71,6 +71,8 @@ def update_connection(
         changed = [name for name, value in values.items() if getattr(current, name) != value]
         if "endpoint" in changed and secret is None:
             raise InputError(_("Enter the secret key again with the new address."), where="secret")
+        if current.is_hub and "bucket" in changed and secret is None and current.secret:
+            raise InputError(_("Enter the token again with the new data set."), where="secret")
         for name in changed:
             setattr(current, name, values[name])
         moved = [name for name in ("prefix", "bucket", "endpoint") if name in changed]

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import Http404
 from django.urls import path
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -62,7 +63,8 @@ class NewConnection(ConnectionFields):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        missing = {name: ["This field is required."] for name in NEEDED[attrs["kind"]] if name not in attrs}
+        words = [_("This field is required.")]
+        missing = {name: words for name in NEEDED[attrs["kind"]] if name not in attrs}
         if missing:
             raise serializers.ValidationError(missing, code="required")
         return attrs

@@ -107,7 +107,7 @@ class _Changing:
         secret.required = False
         secret.help_text = _("Empty: the stored one stays. Another address of the store needs it again.")
         if connection.is_hub:
-            secret.help_text = _("Empty: the stored one stays.")
+            secret.help_text = _("Empty: the stored one stays. Another data set needs it again.")
 
     def ask_again(self) -> None:
         """No page shows a secret, also not the one just entered: the old one would stay without a word."""

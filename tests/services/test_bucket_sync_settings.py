@@ -130,6 +130,16 @@ class TestSettings:
         with pytest.raises(InputError, match="imported again"):
             save_sync(connection=other, actor=project.created_by, how=HOW)
 
+    @pytest.mark.parametrize("endpoint", ["http://localhost:1", "http://LOCALHOST:1"])
+    def test_another_name_of_the_store_makes_no_difference(self, bucket, endpoint):
+        project = make_project()
+        synchronised(project, bucket, how=None, write_to="data")
+        other = connected(project, bucket, name="other", prefix="data")
+        Connection.objects.filter(pk=other.pk).update(endpoint=endpoint, bucket=bucket.name.upper())
+        other.refresh_from_db()
+        with pytest.raises(InputError, match="imported again"):
+            save_sync(connection=other, actor=project.created_by, how=HOW)
+
     def test_a_connection_may_not_be_changed_into_one(self, bucket, object_store):
         """Neither by its folder nor by its bucket."""
         project, elsewhere = make_project(), object_store.bucket()

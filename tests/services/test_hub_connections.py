@@ -126,7 +126,9 @@ class TestConnecting:
         done(Job.objects.get(pk=answer.json()["id"]))
         done(project.jobs.get(kind="import"))
         assert names(project) == {"a1", "a2"}
-        changed = api.patch(f"connections/{told['id']}/", bucket="team/others")
+        refused = api.patch(f"connections/{told['id']}/", bucket="team/others")
+        assert (refused.status_code, refused.json()["field"]) == (400, "secret")
+        changed = api.patch(f"connections/{told['id']}/", bucket="team/others", secret=TOKEN)
         assert (changed.status_code, changed.json()["bucket"]) == (200, "team/others")
         missing = api.post("connections/", name="s3", bucket="data")
         assert (missing.status_code, missing.json()["code"]) == (400, "invalid_input")
@@ -188,7 +190,9 @@ class TestConnecting:
     def test_another_data_set_has_other_files(self, hub):
         project = make_project()
         connection = connected(project)
-        update_connection(connection=connection, actor=project.created_by, bucket="team/others", region="v2")
+        update_connection(
+            connection=connection, actor=project.created_by, bucket="team/others", region="v2", secret=TOKEN
+        )
         connection.refresh_from_db()
         with hub_of(connection) as repository, pytest.raises(InputError, match="no such data set"):
             list(repository.found(""))
