@@ -183,7 +183,15 @@ class _Look:
                 raise
             self._left.append(row.pk)  # the next look finds it as it is then
         if stored is not None:
+            self._check_again()
             self._import(row, stored)
+
+    def _check_again(self) -> None:
+        """A look may take hours: what was ended, moved or forbidden meanwhile is imported no more."""
+        now = BucketSync.objects.select_related("connection__project").filter(pk=self.sync.pk).first()
+        if now is None or not now.takes or _place(now) != _place(self.sync):
+            raise NO_SYNC.error()
+        _refuse_unless_allowed(self.context)
 
     def _brought(self, row: BucketFile) -> StoredFile:
         checked_key(row.key)
@@ -275,16 +283,27 @@ class _Look:
         Job.objects.filter(pk=self.context.job.pk).update(result=asdict(self.counts) | self.once)
 
 
+def _place(sync: BucketSync) -> tuple[str, ...]:
+    connection = sync.connection
+    return connection.endpoint, connection.bucket, connection.region, connection.prefix, sync.take_from
+
+
+def _refuse_unless_allowed(context: JobContext) -> None:
+    """Raises HypacError where the person in whose name the job is done may import no more."""
+    user = context.job.created_by
+    access = access_to(user, context.job.project.slug) if user else None
+    if user is None or access is None or not access.allows("items.import"):
+        raise MAY_NOT.error(name=user.username if user else "")
+
+
 def run_look(context: JobContext) -> dict[str, Any]:
     """Handler of the kind "bucket_sync"."""
-    project, user = context.job.project, context.job.created_by
+    project = context.job.project
     found = BucketSync.objects.select_related("connection__project")
     sync = found.filter(connection=context.params["connection"], connection__project=project).first()
     if sync is None:
         raise NO_SYNC.error()
-    access = access_to(user, project.slug) if user else None
-    if user is None or access is None or not access.allows("items.import"):
-        raise MAY_NOT.error(name=user.username if user else "")
+    _refuse_unless_allowed(context)
     with place_of(sync.connection) as bucket:
         look = _Look(context, sync, bucket)
         look.write(again=bool(context.params["again"]))

@@ -58,7 +58,7 @@ def update_connection(
     *, connection: Connection, actor: User, secret: str | None = None, **fields: Any
 ) -> Connection:
     """Change some fields. Where another address, or another data set, is entered the secret has to be
-    entered, too: nobody can have a stored one sent to a place of their own, or read with it what is not theirs.
+    entered, too: nobody can have a stored one sent to a place of their own, or read others' data with it.
 
     Raises as `create_connection`, and InputError where deliveries would be imported again.
     """

@@ -258,6 +258,26 @@ class TestFaults:
         assert [job.params["key"] for job in (first.job, second.job)] == ["in/a.csv", "in/b.csv"]
         assert [job.result["added"] for job in (first.job, second.job)] == [2, 0]
 
+    @pytest.mark.parametrize("what", ["ended", "moved", "forbidden"])
+    def test_what_is_stopped_while_it_looks_is_imported_no_more(self, sync, monkeypatch, what):
+        brought = bucket_look._Look._brought
+
+        def then_stop(*args: Any) -> Any:
+            stored = brought(*args)
+            if what == "ended":
+                end_sync(sync=sync, actor=sync.user)
+            elif what == "moved":
+                Connection.objects.update(prefix="elsewhere/")
+            else:
+                Membership.objects.update(role="viewer")
+            return stored
+
+        monkeypatch.setattr(bucket_look._Look, "_brought", then_stop)
+        job = done(look_now(sync=sync, user=sync.user))
+        wanted = "may_not_import" if what == "forbidden" else "not_synchronised"
+        assert (job.state, job.error_code) == (Job.State.FAILED, wanted)
+        assert not names(job.project)
+
     def test_an_object_that_changes_while_it_is_read_waits_for_the_next_look(self, sync, bucket, monkeypatch):
         pieces = Client.pieces
 
