@@ -204,7 +204,7 @@ class _Look:
                 project=self.context.job.project,
                 content=content,
                 # Items without an id are named by the file: two folders may have one of the same name.
-                original_name=row.key.removeprefix(self.prefix).replace("/", "-"),
+                original_name=row.key.removeprefix(self.prefix).replace("/", " › "),
                 media_type="application/octet-stream",
             )
 
