@@ -42,7 +42,7 @@ class ValueReader:
 
 def reader_of(project: Project) -> ValueReader:
     """The reader of a project's values: one query where it has choices, none otherwise."""
-    if not TASK_TYPES[project.task_type].has_choices:
+    if not TASK_TYPES[project.task_type].has_labels:
         return ValueReader(project.task_type)
     return ValueReader(project.task_type, spellings(project))
 

@@ -112,7 +112,7 @@ class LabelKeeper:
         """
         if given.problem:
             return None, given.problem
-        if given.value == [] and not self._read.kind.several:
+        if given.value == [] and not self._read.kind.empty_is_answer:
             return None, Words(gettext_noop("it is empty"))
         value, _reason = self._read(given.value)
         if value is not None:

@@ -1,5 +1,6 @@
 """Labels by what they say, and what they say in words."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from django.utils.translation import gettext as _
 from annotation.common.replaced_labels import replaced_labels
 from annotation.models import Label, Project
 from annotation.task_types import TASK_TYPES
+from annotation.task_types.boxes import boxes_in_words, boxes_of
 
 # Rows with a label in `value`.
 Row = TypeVar("Row", bound=Model)
@@ -33,10 +35,13 @@ def without_split_choice(labels: QuerySet[Row], project: Project) -> QuerySet[Ro
 
 
 def _gives(project: Project, keys: Sequence[str], field: str = "value") -> Q:
-    several = TASK_TYPES[project.task_type].several
+    kind = TASK_TYPES[project.task_type]
     found = Q(pk__in=[])
     for key in keys:
-        found |= Q(_ListHas(field, key)) if several else Q(**{field: key})
+        if kind.labels_within:
+            found |= Q(_TextHas(field, f'"label":{json.dumps(key, ensure_ascii=False)},'))
+        else:
+            found |= Q(_ListHas(field, key)) if kind.several else Q(**{field: key})
     return found
 
 
@@ -58,10 +63,14 @@ def imported_batches(project: Project) -> list[int]:
 
 
 def in_words(value: Any, names: Mapping[str, str]) -> str:
-    """A label's value for people: choices by their names, anything else as it is. `names` is by key."""
+    """A label's value for people: choices by their names, of boxes how many there are of each, anything else
+    as it is. `names` is by key.
+    """
     if isinstance(value, list):
         return ", ".join(names.get(key, str(key)) for key in value) or _("none of them")
-    return names.get(value, str(value))
+    # Of texts there are no names.
+    boxes = boxes_of(value) if names and value not in names else None
+    return names.get(value, str(value)) if boxes is None else boxes_in_words(boxes, names)
 
 
 class _ListHas(Func):
@@ -73,13 +82,29 @@ class _ListHas(Func):
         super().__init__(field, Value(text, output_field=TextField()))
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
-        return self._select(
-            compiler, "EXISTS (SELECT 1 FROM json_each({field}) AS entry WHERE entry.value = {text})"
+        return _in_place(
+            self, compiler, "EXISTS (SELECT 1 FROM json_each({field}) AS entry WHERE entry.value = {text})"
         )
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
-        return self._select(compiler, "({field} @> to_jsonb(({text})::text))")
+        return _in_place(self, compiler, "({field} @> to_jsonb(({text})::text))")
 
-    def _select(self, compiler: SQLCompiler, template: str) -> Any:
-        (field, first), (text, last) = map(compiler.compile, self.get_source_expressions())
-        return template.format(field=field, text=text), (*first, *last)
+
+class _TextHas(Func):
+    """Whether a stored text has this one in it."""
+
+    output_field = BooleanField()
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(field, Value(text, output_field=TextField()))
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        return _in_place(self, compiler, "(instr(json_extract({field}, '$'), {text}) > 0)")
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        return _in_place(self, compiler, "(strpos({field} #>> '{{}}', {text}) > 0)")
+
+
+def _in_place(func: Func, compiler: SQLCompiler, template: str) -> Any:
+    (field, first), (text, last) = map(compiler.compile, func.get_source_expressions())
+    return template.format(field=field, text=text), (*first, *last)

@@ -34,7 +34,7 @@ def _found(labels: QuerySet[Label], project: Project, words: str) -> Q:
     if "/" not in words:
         found |= Q(item__external_id__icontains=words) & ~Q(item__external_id__contains="/")
         found |= Q(item__external_id__iendswith=words)
-    if TASK_TYPES[project.task_type].has_choices:
+    if TASK_TYPES[project.task_type].has_labels:
         for key in project.choices.filter(name__icontains=words).values_list("key", flat=True):
             found |= Q(pk__in=with_choice(labels, project, key).values("pk"))
         return found

@@ -41,14 +41,17 @@ class ChoiceSpec:
     color: str = ""
 
 
-def complete(choices: Iterable[ChoiceSpec]) -> list[ChoiceSpec]:
+def complete(choices: Iterable[ChoiceSpec], *, to_choose: bool = True) -> list[ChoiceSpec]:
     """Check the labels and fill in keys (the name), hotkeys and colours.
 
     Hotkeys are given as 1 to 9 and then letters; where every name is one character (digits, letters), each
-    label gets its own name. Raises InputError that names the label.
+    label gets its own name. Where nobody has `to_choose` between them, one is enough. Raises InputError that
+    names the label.
     """
     specs = [_stripped(spec) for spec in choices]
-    if len(specs) < 2:
+    if not specs and not to_choose:
+        raise InputError(_("Give at least one label."), where="choices")
+    if len(specs) < 2 and to_choose:
         raise InputError(_("Give at least two labels to choose from."), where="choices")
     if len(specs) > MAX_CHOICES:
         raise InputError(

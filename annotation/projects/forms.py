@@ -118,7 +118,7 @@ class NewProjectForm(ToleranceFields, ProjectBasicsForm):
         """
         if self.cleaned_data["label_config"].strip():
             return []
-        if not TASK_TYPES[self.cleaned_data["task_type"]].has_choices:
+        if not TASK_TYPES[self.cleaned_data["task_type"]].has_labels:
             return []
         lines = self.cleaned_data["labels"].splitlines()
         return [ChoiceSpec(name=line.strip()) for line in lines if line.strip()]

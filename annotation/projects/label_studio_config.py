@@ -21,15 +21,18 @@ from annotation.errors import InputError
 from annotation.imports.columns import shown_in_order
 from annotation.imports.formats.label_studio_names import plain_names
 from annotation.imports.formats.reserved import LABEL_STUDIO
+from annotation.imports.formats.zip_images import FILE_NAME
 from annotation.models import Choice, Project
 from annotation.projects.choices import RESERVED_HOTKEYS, ChoiceSpec
 from annotation.task_types import TASK_TYPES
+from annotation.task_types.boxes import SIDES, Box, boxes_of
 
 WHERE = "label_config"
 MAX_CHARACTERS = 200_000
 RATING_STARS = 5
 
-CONTROLS = ("Choices", "TextArea", "Rating", "Number")
+CONTROLS = ("Choices", "TextArea", "Rating", "Number", "RectangleLabels")
+BOXES = "RectangleLabels"
 OBJECTS = ("Text", "Image")
 # What only lays the page out, or is read with its parent.
 SILENT = frozenset({"View", "Header", "Style", "Choice", "Markdown"})
@@ -106,12 +109,13 @@ def _parsed(text: str) -> ElementTree.Element:
 
 
 def _unknown(tags: Sequence[ElementTree.Element]) -> list[str]:
-    names = sorted({str(tag.tag) for tag in tags} - KNOWN)
+    of_boxes = {label for tag in tags if tag.tag == BOXES for label in tag.findall("Label")}
+    names = sorted({str(tag.tag) for tag in tags if tag not in of_boxes} - KNOWN)
     if not names:
         return []
     return [
         _(
-            "These tags are not supported: %(names)s. Spans, boxes, audio, video and relations are not "
+            "These tags are not supported: %(names)s. Spans, masks, audio, video and relations are not "
             "labelled here; take them out of the configuration, or leave this project in Label Studio."
         )
         % {"names": ", ".join(name[:60] for name in names)}
@@ -145,6 +149,8 @@ def _of_controls(
         found.append(_("Answers to a part of a task (perRegion, perItem) are not supported. Take that out."))
     if control.tag == "Choices":
         found += _of_choices(control)
+    if control.tag == BOXES:
+        found += _of_boxes(control, objects)
     if control.tag == "Rating" and not 2 <= _stars(control) <= 100:
         found.append(_("A rating has 2 to 100 stars (maxRating)."))
     return found
@@ -161,6 +167,22 @@ def _of_choices(control: ElementTree.Element) -> list[str]:
         found.append(_("Choices within a Choice are not supported: put them all on one level."))
     if any(not choice.get("value") for choice in given):
         found.append(_("Each Choice needs a value."))
+    return found
+
+
+def _of_boxes(control: ElementTree.Element, objects: Sequence[ElementTree.Element]) -> list[str]:
+    found = []
+    labels = control.findall("Label")
+    if control.get("value"):
+        found.append(_("Labels that each task brings along (value) are not supported: list them."))
+    elif not labels or any(not label.get("value") for label in labels):
+        found.append(_("RectangleLabels needs a Label with a value for each label."))
+    if control.get("choice") == "multiple":
+        found.append(_('A box has one label here: take choice="multiple" out.'))
+    if [tag.tag for tag in objects] != ["Image"]:
+        found.append(_("Boxes are drawn on one Image, and nothing else is shown."))
+    elif objects[0].get("valueList"):
+        found.append(_("An item is one image: take valueList out."))
     return found
 
 
@@ -187,7 +209,7 @@ def _choices(control: ElementTree.Element) -> list[ChoiceSpec]:
         return [ChoiceSpec(str(stars)) for stars in range(1, _stars(control) + 1)]
     taken: set[str] = set()
     found = []
-    for choice in control.findall("Choice"):
+    for choice in control.findall("Label" if control.tag == BOXES else "Choice"):
         name = str(choice.get("value"))
         hotkey = choice.get("hotkey", "").strip().lower()
         if len(hotkey) != 1 or hotkey in RESERVED_HOTKEYS | taken:
@@ -218,19 +240,32 @@ def _color(text: str | None) -> str:
 def results_of(value: Value, control: Control, *, name: str) -> list[dict[str, Any]]:
     """`name` tells this answer from all others, so that its id is the same each time.
 
-    Of several choices none is no result, as in Label Studio.
+    Of several choices none is no result, as in Label Studio; of boxes each is one.
     """
     if value == []:
         return []
+    if control.tag == BOXES:
+        regions = [
+            (f"{name}\n{number}", region_of(box)) for number, box in enumerate(boxes_of(value) or (), start=1)
+        ]
+    else:
+        regions = [(name, _value(value, control.kind))]
     return [
         {
-            "id": hashlib.sha256(name.encode()).hexdigest()[:10],
+            "id": hashlib.sha256(own.encode()).hexdigest()[:10],
             "from_name": control.name,
             "to_name": control.to_name,
             "type": control.kind,
-            "value": _value(value, control.kind),
+            "value": said,
         }
+        for own, said in regions
     ]
+
+
+def region_of(box: Box) -> dict[str, Any]:
+    """A box as Label Studio has it."""
+    sides = {side: float(getattr(box, side)) for side in SIDES}
+    return {**sides, "rotation": 0, "rectanglelabels": [box.label]}
 
 
 def _value(value: Value, kind: str) -> dict[str, Any]:
@@ -265,9 +300,10 @@ def config_of(project: Project) -> str:
         with suppress(InputError):
             if _still_fits(read_config(project.label_config), project, choices):
                 return project.label_config
-    images = project.items.filter(image__isnull=False).exists()
+    kind = TASK_TYPES[project.task_type]
+    images = kind.on_images or project.items.filter(image__isnull=False).exists()
     plain = plain_names(project.columns)
-    columns = [plain.get(name, name) for name in shown_in_order(project) or project.columns[:1]]
+    columns = [plain.get(name, name) for name in columns_of_tasks(project)]
     return write_config(
         task_type=project.task_type,
         choices=choices,
@@ -275,6 +311,16 @@ def config_of(project: Project) -> str:
         images=images,
         names=_names_of_tasks(project),
     )
+
+
+def columns_of_tasks(project: Project) -> list[str]:
+    """Which columns the configuration shows of a task, in their order. Of an image to draw on it is one, by
+    which the task has the image; in an archive that of its file's name.
+    """
+    shown = shown_in_order(project) or project.columns[:1]
+    if not TASK_TYPES[project.task_type].on_images:
+        return shown
+    return [FILE_NAME] if FILE_NAME in project.columns and FILE_NAME not in shown else shown[:1]
 
 
 def _still_fits(config: LabellingConfig, project: Project, choices: Sequence[Choice]) -> bool:
@@ -325,9 +371,10 @@ def write_config(
     kind = TASK_TYPES[task_type]
     attributes = {"name": name, "toName": to_name, **kind.control_attributes}
     control = ElementTree.SubElement(root, kind.controls[0], attributes)
-    if kind.has_choices:
+    if kind.has_labels:
         for choice in choices:
-            entry = ElementTree.SubElement(control, "Choice", value=choice.name)
+            tag = "Choice" if kind.has_choices else "Label"
+            entry = ElementTree.SubElement(control, tag, value=choice.name)
             if choice.key != choice.name:
                 entry.set("alias", choice.key)
             if choice.hotkey:

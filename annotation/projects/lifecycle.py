@@ -67,7 +67,7 @@ def duplicate_project(*, project: Project, actor: User, name: str, with_members:
             user=actor,
             name=name,
             task_type=project.task_type,
-            choices=choices if TASK_TYPES[project.task_type].has_choices else (),
+            choices=choices if TASK_TYPES[project.task_type].has_labels else (),
             question=project.question,
             guidelines=project.guidelines,
             guidelines_before=project.guidelines,

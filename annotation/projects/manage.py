@@ -265,8 +265,8 @@ def _specs(task_type: str, choices: Sequence[ChoiceSpec]) -> list[ChoiceSpec]:
             % {"task_type": task_type[:40], "known": known},
             where="task_type",
         )
-    if TASK_TYPES[task_type].has_choices:
-        return complete(choices)
+    if (kind := TASK_TYPES[task_type]).has_labels:
+        return complete(choices, to_choose=kind.has_choices)
     if choices:
         raise InputError(
             _("Labels are for projects in which people choose; leave them out."), where="choices"

@@ -5,6 +5,7 @@ agreement. A task type speaks of values only, and nothing here needs a database.
 """
 
 from annotation.task_types.base import MISSING, Labels, Read, Reading, TaskType, Value, ValueReason, as_text
+from annotation.task_types.boxes import Boxes
 from annotation.task_types.code import Code
 from annotation.task_types.long_text import LongText
 from annotation.task_types.math import Math
@@ -29,7 +30,7 @@ __all__ = [
 
 TASK_TYPES: dict[str, TaskType] = {
     kind.name: kind
-    for kind in (SingleChoice(), MultipleChoice(), Number(), Math(), ShortText(), LongText(), Code())
+    for kind in (SingleChoice(), MultipleChoice(), Number(), Math(), ShortText(), LongText(), Code(), Boxes())
 }
 """By the name that a project stores, in the order of the page on which a project is made."""
 DEFAULT = SingleChoice.name

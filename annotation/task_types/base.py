@@ -113,6 +113,14 @@ class TaskType:
     """Whether a value is made of the project's choices, by their keys."""
     several: ClassVar[bool] = False
     """Whether a value is a list; the empty one is an answer, "none of them"."""
+    labels_within: ClassVar[bool] = False
+    """Whether values are texts in which the project's choices stand, by their keys: in JSON, as "label" of
+    each object.
+    """
+    none_within: ClassVar[bool] = False
+    """Whether an empty list is an answer although a value is a text."""
+    on_images: ClassVar[bool] = False
+    """Whether it can be asked about images alone; items may be the addresses of some elsewhere."""
     max_characters: ClassVar[int | None] = None
     """The most that a value may have; None where choices bound it."""
 
@@ -126,6 +134,10 @@ class TaskType:
     """What agreement means: equal or not, or also how far apart, by `position`."""
     equal_means: ClassVar[Lazy] = ""
     """A sentence for the page on agreement: when two answers count as equal."""
+    compared_by_loss: ClassVar[bool] = False
+    """Whether two answers are the same where the project's loss between them is 0: no two people give quite
+    the same value.
+    """
 
     # --- How people answer ----------------------------------------------------------------------------------
 
@@ -160,6 +172,16 @@ class TaskType:
     controls: ClassVar[tuple[str, ...]] = ("TextArea",)
     """The control tags that give such values; the first is the one that is written."""
     control_attributes: ClassVar[Mapping[str, str]] = {"rows": "1", "maxSubmissions": "1", "editable": "true"}
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether a project has choices, which its values are or have within them."""
+        return self.has_choices or self.labels_within
+
+    @property
+    def empty_is_answer(self) -> bool:
+        """Whether the empty list is an answer."""
+        return self.several or self.none_within
 
     @property
     def one_choice(self) -> bool:

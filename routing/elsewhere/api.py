@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from django.http.response import HttpResponseBase
-from django.urls import path
+from django.urls import path, reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -19,6 +19,8 @@ from routing.elsewhere.work import FORMATS, HYPAC, PARTS, ROUTED, hand_out, wait
 from routing.runs.api import RunView
 
 MOST_PEOPLE, MOST_NAME = 1000, 254
+MOST_SECONDS = 30 * 24 * 3600
+"""That addresses of images hold: people elsewhere take days."""
 PART_HELP = "Items that people label once the run is routed, or those of its calibration set, blind."
 
 
@@ -28,6 +30,13 @@ class PartQuery(serializers.Serializer[Any]):
 
 class WorkQuery(PartQuery):
     shape = serializers.ChoiceField(choices=FORMATS, required=False, default=HYPAC)
+    image_seconds = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_SECONDS,
+        help_text="Give each image by an address that needs no token and holds for so long; otherwise by its "
+        "name alone.",
+    )
 
 
 class GivenFields(serializers.Serializer[Any]):
@@ -101,7 +110,14 @@ class RunWorkLines(RunView):
         """What people still have to label, an object on each line."""
         asked = self.query(WorkQuery)
         run, name = self.find_run(number), asked["shape"]
-        pages = hand_out(run=run, user=self.access.user, format_name=name, part=asked["part"])
+        pages = hand_out(
+            run=run,
+            user=self.access.user,
+            format_name=name,
+            part=asked["part"],
+            image_seconds=asked.get("image_seconds"),
+            address_of=lambda signed: request.build_absolute_uri(reverse("image_link", args=[signed])),
+        )
         return ndjson(pages, name=f"{slug}-run-{number}-work.ndjson")
 
 

@@ -13,10 +13,11 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.errors import ConflictError
-from annotation.imports.columns import shown_in_order
 from annotation.imports.formats.label_studio_names import META, plain_names
+from annotation.items.image_links import signed_name
 from annotation.models import Item, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
+from annotation.projects.label_studio_config import columns_of_tasks
 from routing.models import Run
 
 PAGE = 500
@@ -109,26 +110,44 @@ def waiting_work(batch: WorkBatch) -> list[int]:
 
 
 def hand_out(
-    *, run: Run, user: User, format_name: str, part: str
+    *,
+    run: Run,
+    user: User,
+    format_name: str,
+    part: str,
+    image_seconds: int | None = None,
+    address_of: Callable[[str], str] = str,
 ) -> Callable[[], Iterator[Sequence[dict[str, Any]]]]:
-    """The pages of what is given out. That it was stands in the audit trail."""
+    """The pages of what is given out. That it was stands in the audit trail.
+
+    With `image_seconds` each image has an address that shows it for so long to whoever has it; `address_of`
+    makes one of what is signed.
+    """
     batch = batch_for_elsewhere(run, part)
+    linked = {} if image_seconds is None else {"image_seconds": image_seconds}
     audit.record(
         project=run.project,
         actor=user,
         action="run.handed_out",
         target=f"run:{run.number}",
-        data={"format": format_name, "part": part},
+        data={"format": format_name, "part": part, **linked},
     )
     project = run.project
     secret = routing_port().model_columns(project=project)
-    columns = [name for name in shown_in_order(project) if name not in secret]
+    columns = [name for name in columns_of_tasks(project) if name not in secret]
     plain = plain_names(project.columns)
+
+    def link(item: Item) -> str | None:
+        if image_seconds is None or item.image is None:
+            return None
+        name, _until = signed_name(project_id=project.pk, sha256=item.image.sha256, seconds=image_seconds)
+        return address_of(name)
 
     def content(item: Item) -> dict[str, Any]:
         if format_name == HYPAC:
-            return {"item": item.pk, "name": item.external_id, **_seen(item)}
-        seen = _data(item, columns)
+            linked = {} if (url := link(item)) is None else {"image_url": url}
+            return {"item": item.pk, "name": item.external_id, **_seen(item), **linked}
+        seen = _data(item, columns, link(item))
         data = {plain.get(name, name): value for name, value in seen.items()}
         return {"data": data, "meta": {META: {"item": item.pk, "external_id": item.external_id}}}
 
@@ -147,9 +166,9 @@ def _seen(item: Item) -> dict[str, Any]:
     return {"text": item.text, "fields": item.fields, "image": image.sha256 if image else None}
 
 
-def _data(item: Item, columns: Sequence[str]) -> dict[str, Any]:
+def _data(item: Item, columns: Sequence[str], link: str | None) -> dict[str, Any]:
     """By the columns that the project's configuration for Label Studio shows."""
     if item.image_id is not None:
-        return {columns[0] if columns else "image": item.short_name}
+        return {columns[0] if columns else "image": link or item.short_name}
     cells = {name: item.data[name] for name in columns if name in item.data}
     return cells or {columns[0] if columns else "text": item.text}

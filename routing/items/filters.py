@@ -256,7 +256,7 @@ def _value(permission: ViewPermission, where: str, text: str) -> str:
     if "\0" in text:
         raise InputError(_("No label has a NUL in it."), where=where)
     read = reader_of(permission.project)
-    if read.kind.has_choices:
+    if read.kind.has_labels:
         if permission.project.choices.filter(key=text).exists():
             return text
         keys = permission.project.choices.order_by("position").values_list("key", flat=True)[:MOST_NAMED]

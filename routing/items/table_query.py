@@ -177,7 +177,7 @@ def options(permission: ViewPermission) -> dict[str, Options]:
         found["by"] += [*sources, (NOBODY, _("Nobody: no label yet"))]
         found["sent"] = [*sources, (PERSON, _("People"))]
         found["differ"].append(("sources", _("Between sources")))
-    if TASK_TYPES[permission.project.task_type].has_choices:
+    if TASK_TYPES[permission.project.task_type].has_labels:
         choices = list(permission.project.choices.values_list("key", "name"))
         found["label"] = found["human"] = choices
         if permission.run is not None:

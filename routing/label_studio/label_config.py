@@ -10,8 +10,9 @@ from django.utils.translation import gettext as _
 from annotation.common.value_reader import Value
 from annotation.errors import InputError
 from annotation.models import Project
-from annotation.projects.label_studio_config import Control, results_of
+from annotation.projects.label_studio_config import BOXES, Control, results_of
 from annotation.task_types import TASK_TYPES
+from annotation.task_types.boxes import boxes_of, written
 from routing.sources.backends.label_studio_ml.label_config import parsed_config
 
 
@@ -26,7 +27,12 @@ class LabelControl:
         """The regions of an answer; none where it has a choice that the configuration does not have. `name`
         tells it from all others.
         """
-        if self.tokens is not None:
+        if self.tokens is not None and self.control.tag == BOXES:
+            boxes = boxes_of(value) or ()
+            if any(box.label not in self.tokens for box in boxes):
+                return []
+            value = written([box._replace(label=self.tokens[box.label]) for box in boxes])
+        elif self.tokens is not None:
             keys = value if isinstance(value, list) else [value]
             if any(key not in self.tokens for key in keys):
                 return []
@@ -51,7 +57,7 @@ def read_label_control(project: Project, xml: str) -> LabelControl:
             where="label_config",
         )
     choices = list(project.choices.values_list("key", "name"))
-    if not kind.has_choices:
+    if not kind.has_labels:
         return LabelControl(_control(tags[0]), None)
     found = [(_tokens(tag, choices), tag) for tag in tags]
     tokens, tag = max(found, key=lambda entry: len(entry[0]))
@@ -73,7 +79,7 @@ def _tokens(tag: ET.Element, choices: Sequence[tuple[str, str]]) -> dict[str, st
     if tag.tag == "Rating":
         return {key: key for key, _name in choices if key.isascii() and key.isdigit()}
     known: dict[str, str] = {}
-    for choice in tag.iter("Choice"):
+    for choice in tag.iter("Label" if tag.tag == BOXES else "Choice"):
         value, alias = choice.get("value", ""), choice.get("alias", "")
         for word in (value, value.strip(), alias):
             known.setdefault(word, alias or value)

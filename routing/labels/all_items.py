@@ -15,6 +15,7 @@ from annotation.common.ranges import of_items
 from annotation.common.snapshot import in_snapshot
 from annotation.models import Item
 from annotation.projects.label_studio_config import config_of
+from annotation.task_types import TASK_TYPES
 from routing.labels.columns import DeliveryContext, columns_of
 from routing.labels.kinds import Kinds
 from routing.labels.page import ADDED, OF_LATER_ITEMS, OF_SUGGESTIONS, DeliveryInfo, Page, Row
@@ -55,7 +56,7 @@ def _read(
     yield DeliveryInfo(
         columns=run.project.columns,
         task_type=run.project.task_type,
-        choices=context.choices,
+        choices=context.choices if TASK_TYPES[run.project.task_type].has_choices else {},
         replaced=context.replaced,
         sources=[run_source.source.name for run_source in context.run_sources],
         name=f"{run.project.slug}-run{run.number}",

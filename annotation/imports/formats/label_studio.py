@@ -27,8 +27,10 @@ from annotation.imports.formats.json_list import numbered_entries
 from annotation.imports.formats.jsonl import cells_of, decoded, text_of
 from annotation.imports.formats.label_studio_names import own_name, with_own_names
 from annotation.imports.formats.label_studio_results import (
+    BOXES,
     TOOL,
     annotator_of,
+    box_of,
     given_labels,
     milliseconds,
     predicted,
@@ -253,6 +255,8 @@ def _min_value(entry: dict[str, Any], answers: list[str]) -> tuple[Any, str]:
             return None, Words(gettext_noop("it is empty"))
         return None, Words(gettext_noop("it has several answers (%(names)s)"), names=", ".join(answers))
     value = entry.get(answers[0])
+    if isinstance(value, list) and value and all(isinstance(one, dict) and BOXES in one for one in value):
+        return [box_of(one) for one in value], ""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):

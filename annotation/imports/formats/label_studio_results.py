@@ -1,6 +1,6 @@
 """What the results of an annotation or a prediction of Label Studio say, as one value of a label."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils.translation import gettext_noop
@@ -9,9 +9,10 @@ from annotation.imports.formats.base import GivenLabel
 from annotation.words import Words
 
 TOOL = "Label Studio"
+BOXES = "rectanglelabels"
 # Types of results that say one thing about a whole task, those first that are answers rather than remarks;
 # the value lies under the same name, a text's under "text".
-TYPES = ("choices", "rating", "number", "textarea")
+TYPES = ("choices", "rating", "number", "textarea", BOXES)
 _KEYS = {"textarea": "text"}
 
 
@@ -28,7 +29,10 @@ def value_of(results: Any) -> tuple[Any, str]:
         if not isinstance(result, dict) or not isinstance(result.get("value"), dict):
             continue
         kind = str(result.get("type"))
-        found = result["value"].get(_KEYS.get(kind, kind)) if kind in TYPES else None
+        if kind == BOXES:
+            found = box_of(result["value"])
+        else:
+            found = result["value"].get(_KEYS.get(kind, kind)) if kind in TYPES else None
         if found is not None:
             by_type.setdefault(kind, {}).setdefault(str(result.get("from_name")), []).append(found)
     for kind in TYPES:
@@ -42,8 +46,18 @@ def value_of(results: Any) -> tuple[Any, str]:
     return None, Words(gettext_noop("it has no choice, rating, number or text about the whole task"))
 
 
+def box_of(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A rectangle as a box of ours: what is in it is judged where it is read."""
+    labels = value.get(BOXES)
+    box = {name: value.get(name) for name in ("x", "y", "width", "height")}
+    one = isinstance(labels, list) and len(labels) == 1
+    return {"label": labels[0] if one else None, **box, "rotation": value.get("rotation") or 0}
+
+
 def _joined(kind: str, values: list[Any]) -> Any:
-    """One value of what a control gave: of choices the only one, or a list."""
+    """One value of what a control gave: of choices the only one, or a list; of boxes all."""
+    if kind == BOXES:
+        return values
     if kind == "rating":
         return whole_rating(values[-1])
     if kind == "number":

@@ -20,6 +20,7 @@ from routing.core.losses.base import (
     outside_range,
     sorts_labels,
 )
+from routing.core.losses.boxes import BoxesRightKind, BoxF1Kind
 from routing.core.losses.cosine_distance import CosineDistanceKind
 from routing.core.losses.exact_match import ExactMatchKind
 from routing.core.losses.imports import is_path
@@ -42,6 +43,8 @@ LOSSES: Registry[LossKind] = Registry(
     JaccardKind(),
     CosineDistanceKind(),
     TokenF1Kind(),
+    BoxF1Kind(),
+    BoxesRightKind(),
 )
 
 __all__ = [

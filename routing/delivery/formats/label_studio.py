@@ -15,13 +15,14 @@ from annotation.imports.formats.label_studio import prediction_columns
 from annotation.imports.formats.label_studio_names import COLUMNS, META, plain_names
 from annotation.imports.formats.label_studio_results import value_of
 from annotation.imports.formats.reserved import LABEL_STUDIO
-from annotation.projects.label_studio_config import is_exact, read_config, results_of
+from annotation.projects.label_studio_config import BOXES, is_exact, read_config, results_of
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
 from routing.labels.columns import IMPORTED, PERSON
 from routing.labels.page import DeliveryInfo, Page, Row, free_names
 
 FOLDER = "label_studio/"
+NO_BOXES = "[]"
 
 
 class LabelStudioWriter(RowWriter):
@@ -102,7 +103,7 @@ class LabelStudioWriter(RowWriter):
             row = replace(row, label=label)
             if not is_exact(label, self._control.kind):
                 self.counts["numbers"] += 1
-            self.counts["none_of_them"] += row.label == []
+            self.counts["none_of_them"] += row.label == (NO_BOXES if self._control.tag == BOXES else [])
             if row.source != PERSON:
                 predictions += self._prediction(row, predictions)
             elif row.settled_by != IMPORTED or not annotations:

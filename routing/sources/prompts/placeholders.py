@@ -34,7 +34,7 @@ OF_ITEM = {
 def placeholders(spec: TaskSpec) -> dict[str, str]:
     """The names that a template of this project may hold, each with a sentence about it."""
     fixed = {name: str(words) for name, words in {**OF_ITEM, **OF_PROJECT}.items()}
-    if not spec.kind.has_choices:
+    if not spec.kind.has_labels:
         fixed = {name: words for name, words in fixed.items() if not name.startswith("label")}
     columns = {
         f"{COLUMN}{column}" if column in fixed or column.startswith(COLUMN) else column: column

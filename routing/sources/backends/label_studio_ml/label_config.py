@@ -16,6 +16,7 @@ from routing.sources.source_context import TaskSpec
 
 # Control tag -> where the value of its answers is.
 VALUES = {"Choices": "choices", "Number": "number", "Rating": "rating", "TextArea": "text"}
+BOXES = "RectangleLabels"
 IMAGE = "Image"
 MAX_CHARACTERS = 200_000
 _VARIABLE = re.compile(r"\$([^\s$]+)")
@@ -59,17 +60,20 @@ def label_config(task: TaskSpec, given: str = "") -> LabelConfig:
 
 
 def made_from(task: TaskSpec) -> str:
-    """A configuration that shows the text of an item and asks the project's question about it."""
+    """A configuration that shows an item's text, or its image, and asks the project's question about it."""
     view = ET.Element("View")
-    ET.SubElement(view, "Text", name="text", value="$text")
+    shown = "image" if task.kind.on_images else "text"
+    ET.SubElement(view, IMAGE if task.kind.on_images else "Text", name=shown, value=f"${shown}")
     tag = task.kind.controls[0]
-    control = ET.SubElement(view, tag, name="label", toName="text")
-    if tag == "Choices":
-        control.set("choice", task.kind.control_attributes["choice"])
+    control = ET.SubElement(view, tag, name="label", toName=shown)
+    if task.kind.has_labels:
+        if tag == "Choices":
+            control.set("choice", task.kind.control_attributes["choice"])
         names = [name for _, name in task.choices]
         for key, name in task.choices:
             # What answers name a choice by. A name that two choices have would name neither.
-            ET.SubElement(control, "Choice", value=name if names.count(name) == 1 else key)
+            entry = "Choice" if tag == "Choices" else "Label"
+            ET.SubElement(control, entry, value=name if names.count(name) == 1 else key)
     return ET.tostring(view, encoding="unicode")
 
 
