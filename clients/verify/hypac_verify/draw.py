@@ -17,6 +17,7 @@ from heapq import nsmallest
 from itertools import accumulate, islice
 from math import ceil
 
+from hypac_verify.boxes import same_boxes
 from hypac_verify.reading import Document, Plan, Report, Row, UnusableError, parse
 
 PILOT, DRAW, SALT = 0, 1, 2
@@ -194,6 +195,8 @@ def same_by(plan: Plan) -> Same | None:
         return lambda label, answer: _set(label, strict=True) == _set(answer)
     if plan.loss == "numeric" and given.keys() <= {"absolute", "relative"}:
         return _same_number(given)
+    if plan.loss == "boxes_right":
+        return same_boxes(given)
     return None
 
 
