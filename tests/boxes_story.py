@@ -8,10 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 from annotation.common.files import store_file
+from annotation.common.value_reader import reader_of
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
 from annotation.jobs import jobs
 from annotation.models import Job, Project
+from annotation.projects.label_studio_config import read_config
 from annotation.projects.manage import create_project
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_image, make_user
@@ -86,9 +88,7 @@ def brought(project: Project, archive: bytes) -> None:
         original_name="pictures.zip",
         media_type="application/zip",
     )
-    job = start_import(
-        project=project, user=project.created_by, stored_file=stored, mapping=ColumnMapping()
-    )
+    job = start_import(project=project, user=project.created_by, stored_file=stored, mapping=ColumnMapping())
     jobs.run(job.pk)
     job.refresh_from_db()
     assert job.state == Job.State.DONE, job.error
@@ -107,18 +107,17 @@ def answers(truth: Mapping[str, list[Box]], rate: float, chance: random.Random) 
 
 def read(project: Project, truth: Mapping[str, list[Box]]) -> dict[str, str]:
     """In the form in which they are stored."""
-    from annotation.common.value_reader import reader_of
-
     reader = reader_of(project)
     return {name: str(reader(boxes)[0]) for name, boxes in truth.items()}
 
 
-def regions(boxes: Sequence[Box]) -> list[dict[str, Any]]:
+def regions(boxes: Sequence[Box], config: str = CONFIG) -> list[dict[str, Any]]:
     """As somebody draws them in Label Studio."""
+    control = read_config(config).control
     return [
         {
-            "from_name": "animals",
-            "to_name": "picture",
+            "from_name": control.name,
+            "to_name": control.to_name,
             "type": "rectanglelabels",
             "original_width": SIZE[0],
             "original_height": SIZE[1],

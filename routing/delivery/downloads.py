@@ -68,7 +68,7 @@ def _saved_as(delivery: Delivery) -> str:
     return f"{delivery.run.project.slug}-{_prefix(delivery)}"
 
 
-class _Pipe:
+class Pipe:
     """What the archive writes into and the answer takes out of; it cannot go back."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class _Pipe:
 
 def zipped(files: Sequence[DeliveryFile], folder: str) -> Iterator[bytes]:
     """Parts of the archive; the files lie in `folder`. Raises InputError where the storage has lost one."""
-    pipe = _Pipe()
+    pipe = Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
         for entry in files:
             info = zipfile.ZipInfo(f"{folder}/{entry.name}", FIRST_MOMENT)

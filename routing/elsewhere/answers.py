@@ -1,7 +1,7 @@
 """What people answered in another program, as labels of a run's items, row by row."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -43,16 +43,16 @@ class Taken:
 
 
 def take_back(
-    *, run: Run, actor: User, rows: Sequence[Mapping[str, Any]], people: Mapping[str, str], part: str
+    *, run: Run, actor: User, given: Iterable[Given], people: Mapping[str, str], part: str
 ) -> Taken:
     """Store what can be; what cannot is told with its row and why. `people` has the username of whoever the
-    rows name otherwise. Each answer is stored for itself, so that the rows can be sent again.
+    answers name otherwise. Each answer is stored for itself, so that the rows can be sent again.
 
     Raises ConflictError where nothing of that part of the run may be labelled elsewhere now.
     """
     batch = batch_for_elsewhere(run, part)
     members = _members(run)
-    answers = list(islice(_answers(rows), MOST_ANSWERS + 1))
+    answers = list(islice(given, MOST_ANSWERS + 1))
     if len(answers) > MOST_ANSWERS:
         raise InputError(
             _("More than %(most)s answers are in these rows. Send fewer rows at once.")
@@ -63,31 +63,31 @@ def take_back(
     allowed = set(batch.work_items.filter(item__in=named).values_list("item_id", flat=True))
     stored, known, refused = Counter[str](), 0, []
     try:
-        for given in answers:
-            reason = given.problem
-            name = people.get(given.annotator, given.annotator)
+        for one in answers:
+            reason = one.problem
+            name = people.get(one.annotator, one.annotator)
             user = members.get(name.lower())
-            if not reason and (given.item is None or given.item not in allowed):
+            if not reason and (one.item is None or one.item not in allowed):
                 reason = _("It names no item that this run sends to people.")
             elif not reason and user is None:
                 reason = _("“%(name)s” is no member who may label here: name the member in “people”.") % {
-                    "name": storable_text(given.annotator[:100])
+                    "name": storable_text(one.annotator[:100])
                 }
-            if not reason and user is not None and given.item is not None:
+            if not reason and user is not None and one.item is not None:
                 try:
                     _label, new = queue.store_given(
                         batch=batch,
                         user=user,
-                        item_id=given.item,
-                        value=given.value,
-                        lead_time_ms=given.lead_time_ms,
+                        item_id=one.item,
+                        value=one.value,
+                        lead_time_ms=one.lead_time_ms,
                     )
                     stored[user.username] += new
                     known += not new
                 except HypacError as error:
                     reason = str(error)
             if reason:
-                refused.append({"row": given.row, "reason": reason})
+                refused.append({"row": one.row, "reason": reason})
     finally:  # whatever happened: each answer is stored for itself
         counts = {"stored": sum(stored.values()), "known": known, "refused": len(refused)}
         audit.record(
@@ -111,7 +111,8 @@ def _members(run: Run) -> dict[str, User]:
     return {name: users.pop() for name, users in found.items() if len(users) == 1}
 
 
-def _answers(rows: Sequence[Mapping[str, Any]]) -> Iterator[Given]:
+def answers_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[Given]:
+    """Those of rows in the shape of HyPAC or of Label Studio's export."""
     for number, row in enumerate(rows, 1):
         if "annotations" not in row:
             yield Given(number, _number(row.get("item")), row.get("value"), str(row.get("annotator") or ""))

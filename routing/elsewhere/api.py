@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path, reverse
 from django.utils.translation import gettext as _
@@ -13,8 +14,11 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
-from routing.elsewhere.answers import MOST, take_back
+from annotation.common.api.streams import NDJSON, AnyType, NdjsonRenderer, ndjson
+from annotation.common.api.uploads import TakesStream, received
+from annotation.errors import InputError
+from routing.elsewhere import cvat
+from routing.elsewhere.answers import MOST, answers_in, take_back
 from routing.elsewhere.work import FORMATS, HYPAC, PARTS, ROUTED, hand_out, waiting
 from routing.runs.api import RunView
 
@@ -36,6 +40,20 @@ class WorkQuery(PartQuery):
         max_value=MOST_SECONDS,
         help_text="Give each image by an address that needs no token and holds for so long; otherwise by its "
         "name alone.",
+    )
+
+
+class CvatQuery(PartQuery):
+    annotator = serializers.CharField(
+        max_length=MOST_NAME,
+        help_text="Who drew the boxes: a member, by username or confirmed e-mail address.",
+    )
+    empty = serializers.ChoiceField(
+        choices=cvat.EMPTY,
+        required=False,
+        default=cvat.WAIT,
+        help_text="What an image without a box says: `wait`, nobody looked at it yet; `nothing`, there is "
+        "nothing to draw on it.",
     )
 
 
@@ -97,7 +115,10 @@ class RunWork(RunView):
     def post(self, request: Request, slug: str, number: int) -> Response:
         """Store what people answered elsewhere; what cannot be stored is told with its row."""
         body = self.parsed(GivenFields)
-        return Response(asdict(take_back(run=self.find_run(number), actor=self.access.user, **body)))
+        given = answers_in(body.pop("rows"))
+        return Response(
+            asdict(take_back(run=self.find_run(number), actor=self.access.user, given=given, **body))
+        )
 
 
 class RunWorkLines(RunView):
@@ -121,9 +142,50 @@ class RunWorkLines(RunView):
         return ndjson(pages, name=f"{slug}-run-{number}-work.ndjson")
 
 
+class RunWorkCvat(TakesStream, RunView):
+    actions = {"GET": "runs.edit", "POST": "runs.edit"}
+    may_conflict = True
+    stream_type = "application/xml"
+    content_negotiation_class = AnyType
+
+    @extend_schema(parameters=[PartQuery], responses={(200, "application/zip"): OpenApiTypes.BINARY})
+    def get(self, request: Request, slug: str, number: int) -> HttpResponseBase:
+        """Images that wait for boxes, in an archive for CVAT; a name begins with the item's number."""
+        parts = cvat.archive(
+            run=self.find_run(number), user=self.access.user, part=self.query(PartQuery)["part"]
+        )
+        return StreamingHttpResponse(
+            parts(),
+            content_type="application/zip",
+            headers={"Content-Disposition": f'attachment; filename="{slug}-run-{number}-work.zip"'},
+        )
+
+    @extend_schema(
+        parameters=[CvatQuery],
+        request={"application/xml": OpenApiTypes.BINARY},
+        responses=TakenBody,
+    )
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Store the boxes of a file “CVAT for images 1.1”; what cannot be stored is told with the place of
+        its image.
+        """
+        asked, run = self.query(CvatQuery), self.find_run(number)
+        with received(request) as body:
+            content = body.read(cvat.MOST_BYTES + 1)
+        if len(content) > cvat.MOST_BYTES:
+            words = _("The file has more than %(most)s bytes. Export the jobs of the task one by one.")
+            raise InputError(words % {"most": f"{cvat.MOST_BYTES:,}"}, where="body")
+        given = cvat.answers_of(
+            content, project=run.project, annotator=asked["annotator"], empty=asked["empty"]
+        )
+        taken = take_back(run=run, actor=self.access.user, given=given, people={}, part=asked["part"])
+        return Response(asdict(taken))
+
+
 _ONE = "projects/<slug:slug>/runs/<row:number>/"
 
 urlpatterns = [
     path(f"{_ONE}work/", RunWork.as_view(), name="api_run_work"),
+    path(f"{_ONE}work/cvat/", RunWorkCvat.as_view(), name="api_run_work_cvat"),
     path(f"{_ONE}work.ndjson", RunWorkLines.as_view(), name="api_run_work_lines"),
 ]

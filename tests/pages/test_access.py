@@ -262,6 +262,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_run_take_in": {"POST": LEADERS},
     "api_run_order": {"POST": LEADERS},
     "api_run_work": {"GET": LEADERS, "POST": LEADERS},
+    "api_run_work_cvat": {"GET": LEADERS, "POST": LEADERS},
     "api_run_work_lines": {"GET": LEADERS},
     "api_run_roster": {"GET": NOT_ANNOTATORS},
     "api_run_ask_expert": {"POST": LEADERS},

@@ -6,14 +6,23 @@ Run by `make test-label-studio`, which makes the environment that the program ne
 import json
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
+from annotation.projects.label_studio_config import config_of
+from routing.models import Run
+from testbed import delivered as deliveries
 from tests.annotation.imports.test_imports import storage
-from tests.label_studio_server import PROGRAM, RUNNING, LabelStudioServer
+from tests.boxes_story import Box, regions, world_of_boxes
+from tests.label_studio_server import MANAGER, PROGRAM, RUNNING, LabelStudioServer
 from tests.label_studio_story import CONFIG, MODEL, brought, delivered, labelled, results, tasks
 from tests.support import missing
+from tests.verify.reports import found_in
 
 __all__ = ["storage"]
 pytestmark = [pytest.mark.django_db, pytest.mark.label_studio]
@@ -101,3 +110,62 @@ def test_there_and_back_again(label_studio: LabelStudioServer) -> None:
     assert kinds[MODEL] + kinds["person"] == COUNT
     assert kinds["cancelled"] == COUNT // 20
     assert not changed
+
+
+def test_boxes_are_drawn_there_and_certified_here(
+    label_studio: LabelStudioServer, client: Client, tmp_path: Path
+) -> None:
+    world, truth = world_of_boxes(150)
+    run = world.start(m=90, p=Decimal(1), epsilon=Decimal("0.2"), loss="boxes_right")
+    world.do("prepare_run")
+    config = config_of(world.project)
+    client.force_login(world.manager)
+    drawn_there(
+        label_studio, client, world.project.slug, "calibration", config, truth, world.manager.username
+    )
+    run.refresh_from_db()
+    run = world._route(world._analyse(run))
+    assert run.certificate.certified
+    drawn_there(label_studio, client, world.project.slug, "routed", config, truth, world.manager.username)
+    run.refresh_from_db()
+    assert run.state == Run.State.COMPLETE
+
+    files = deliveries.delivered(world, run, ("csv", "jsonl", "label_studio"))
+    checked = found_in(tmp_path / "files", {name: made for name, made in files.items() if "/" not in name})
+    assert (checked.code, checked.faults) == (0, "")
+    before = json.loads(files["label_studio/tasks.json"])
+    again = label_studio.project("boxes, delivered", files["label_studio/config.xml"].decode())
+    label_studio.bring(again, before)
+    after = label_studio.export(again)
+    kinds: Counter[str] = Counter()
+    for one, other in zip(before, after, strict=True):
+        for name in ("annotations", "predictions"):
+            assert [entry["result"] for entry in one[name]] == [entry["result"] for entry in other[name]]
+            kinds[name] += len(one[name])
+            kinds["boxes"] += sum(len(entry["result"]) for entry in one[name])
+    print(f"\n{len(before)} images: {dict(kinds)}")
+    assert kinds["annotations"] + kinds["predictions"] == len(before)
+
+
+def drawn_there(
+    label_studio: LabelStudioServer,
+    client: Client,
+    slug: str,
+    part: str,
+    config: str,
+    truth: dict[str, list[Box]],
+    annotator: str,
+) -> None:
+    """What waits here is given out, somebody draws the boxes in the program, and its export comes back."""
+    address = reverse("api_run_work_lines", args=[slug, 1])
+    query = {"shape": "label-studio", "part": part, "image_seconds": 3600}
+    response: Any = client.get(address, query)
+    tasks = [json.loads(line) for line in b"".join(response.streaming_content).splitlines()]
+    project = label_studio.project(f"boxes, {part}", config)
+    names = [task["meta"]["hypac"]["external_id"] for task in tasks]
+    for pk, name in zip(label_studio.bring(project, tasks), names, strict=True):
+        label_studio.annotate(pk, result=regions(truth[name], config), lead_time=2.5, was_cancelled=False)
+    body = {"part": part, "rows": label_studio.export(project), "people": {MANAGER: annotator}}
+    assert all(row["data"]["file_name"].startswith("http") for row in body["rows"])
+    taken = client.post(reverse("api_run_work", args=[slug, 1]), body, content_type="application/json")
+    assert taken.json() == {"stored": len(tasks), "known": 0, "refused": []}

@@ -1,0 +1,212 @@
+"""Boxes by way of CVAT: images in an archive that it takes, and its file "CVAT for images 1.1" back.
+
+CVAT knows a frame by the name of its file alone, so the number of the item begins it: 17_cat.png.
+"""
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from xml.etree import ElementTree
+
+from django.utils.translation import gettext as _
+from PIL import Image
+
+from annotation.common import audit
+from annotation.common.files import BLOCK, open_file
+from annotation.errors import ConflictError, InputError
+from annotation.models import Item, Project, User
+from annotation.task_types import TASK_TYPES
+from routing.delivery.downloads import FIRST_MOMENT, READ_BY_ALL, Pipe
+from routing.elsewhere.answers import MOST_ANSWERS, Given
+from routing.elsewhere.work import PAGE, batch_for_elsewhere, waiting_work
+from routing.models import Run
+
+CVAT = "cvat"
+FILE, FOLDER = "annotations.xml", "images"
+MOST_BYTES = 32 * 1024**2
+WAIT, NOTHING = "wait", "nothing"
+EMPTY = (WAIT, NOTHING)
+"""What an image without a box says: that nobody looked at it yet, or that there is nothing to draw."""
+SHAPES = frozenset({"polygon", "polyline", "points", "ellipse", "cuboid", "mask", "skeleton"})
+_ENDINGS = {"image/jpeg": "jpg"}
+_NUMBER = re.compile(r"(?:^|[/\\])([0-9]{1,18})_[^/\\]*\Z")
+_PERCENT = Decimal(100)
+
+
+def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]:
+    """The parts of a zip archive with what waits: the images, and `annotations.xml`, which has the labels and
+    names every image without a box. That it was given out stands in the audit trail.
+
+    Raises ConflictError where nothing of that part may be labelled elsewhere now, or no boxes are asked for.
+    """
+    _check_boxes(run.project)
+    batch = batch_for_elsewhere(run, part)
+    audit.record(
+        project=run.project,
+        actor=user,
+        action="run.handed_out",
+        target=f"run:{run.number}",
+        data={"format": CVAT, "part": part},
+    )
+    project = run.project
+
+    def parts() -> Iterator[bytes]:
+        pipe, frames = Pipe(), list[tuple[str, tuple[int, int]]]()
+        ids = waiting_work(batch)
+        with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as made:  # type: ignore[call-overload]
+            for start in range(0, len(ids), PAGE):
+                found = Item.objects.select_related("image").in_bulk(ids[start : start + PAGE])
+                for item in (found[pk] for pk in ids[start : start + PAGE] if pk in found):
+                    if item.image is not None:
+                        name = name_of(item)
+                        frames.append((name, _size(item)))
+                        with (
+                            open_file(item.image) as content,
+                            made.open(_entry(f"{FOLDER}/{name}"), "w") as out,
+                        ):
+                            while block := content.read(BLOCK):
+                                out.write(block)
+                                yield pipe.take()
+            made.writestr(_entry(FILE), written(project, frames))
+        yield pipe.take()
+
+    return parts
+
+
+def name_of(item: Item) -> str:
+    """Of its file there: the item's number, and what its own name has of letters and digits."""
+    assert item.image is not None  # noqa: S101 - asked for images alone
+    stem = re.sub(r"[^\w-]+", "_", item.short_name.rpartition(".")[0] or item.short_name, flags=re.ASCII)
+    kind = item.image.media_type
+    return f"{item.pk}_{stem[:60]}.{_ENDINGS.get(kind, kind.removeprefix('image/'))}"
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, FIRST_MOMENT)
+    info.external_attr = READ_BY_ALL
+    return info
+
+
+def _size(item: Item) -> tuple[int, int]:
+    """Width and height in pixels, of the file's head."""
+    assert item.image is not None  # noqa: S101
+    with open_file(item.image) as content, Image.open(content) as image:
+        return image.size
+
+
+def written(project: Project, frames: Sequence[tuple[str, tuple[int, int]]]) -> bytes:
+    """CVAT's file with these frames, by name and size, and no box in them."""
+    root = ElementTree.Element("annotations")
+    ElementTree.SubElement(root, "version").text = "1.1"
+    task = ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task")
+    ElementTree.SubElement(task, "size").text = str(len(frames))
+    labels = ElementTree.SubElement(task, "labels")
+    for choice in project.choices.order_by("position"):
+        label = ElementTree.SubElement(labels, "label")
+        ElementTree.SubElement(label, "name").text = choice.key
+        ElementTree.SubElement(label, "color").text = choice.color
+        ElementTree.SubElement(label, "type").text = "rectangle"
+        ElementTree.SubElement(label, "attributes")
+    for number, (name, (width, height)) in enumerate(frames):
+        sizes = {"width": str(width), "height": str(height)}
+        ElementTree.SubElement(root, "image", {"id": str(number), "name": name, **sizes})
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+
+
+def answers_of(content: bytes, *, project: Project, annotator: str, empty: str) -> list[Given]:
+    """One for each image of CVAT's file, in their order; what cannot be read of one is said there.
+
+    Raises InputError for what is no such file, ConflictError where the project asks for no boxes.
+    """
+    _check_boxes(project)
+    root = _parsed(content)
+    images = root.findall("image") if root.tag == "annotations" else []
+    if not images:
+        raise InputError(
+            _("There is no image in this file. Export the task in the format “CVAT for images 1.1”."),
+            where="body",
+        )
+    if len(images) > MOST_ANSWERS:
+        raise InputError(
+            _("More than %(most)s images are in this file. Export the jobs of the task one by one.")
+            % {"most": f"{MOST_ANSWERS:,}"},
+            where="body",
+        )
+    return [
+        _given(image, row=row, annotator=annotator, empty=empty) for row, image in enumerate(images, start=1)
+    ]
+
+
+def _given(image: ElementTree.Element, *, row: int, annotator: str, empty: str) -> Given:
+    number = _NUMBER.search(image.get("name", ""))
+    item = int(number[1]) if number else None
+    value, problem = _value(image, empty)
+    return Given(row, item, value, annotator, problem=problem)
+
+
+def _value(image: ElementTree.Element, empty: str) -> tuple[list[dict[str, Any]] | None, str]:
+    """The boxes and "", or None and why there are none, in a sentence."""
+    if others := sorted({str(shape.tag) for shape in image} & SHAPES):
+        return None, _("It has a %(shape)s: only rectangles are boxes.") % {"shape": others[0]}
+    boxes = image.findall("box")
+    if not boxes and empty == WAIT:
+        return None, _(
+            "It has no box. If whoever drew looked at all of these images, send the file again with "
+            "empty=nothing."
+        )
+    width, height = (_number(image.get(side)) for side in ("width", "height"))
+    if not width or not height or min(width, height) < 0:
+        return None, _("Its width and height are not there.")
+    return [_box(box, width, height) for box in boxes], ""
+
+
+def _box(box: ElementTree.Element, width: Decimal, height: Decimal) -> dict[str, Any]:
+    """In percent; a side that is no number is left out, which whoever reads the box says."""
+    edges = [_number(box.get(name)) for name in ("xtl", "ytl", "xbr", "ybr")]
+    found: dict[str, Any] = {"label": box.get("label"), "rotation": box.get("rotation") or 0}
+    if any(edge is None for edge in edges):
+        return found
+    left, top, right, bottom = (edge for edge in edges if edge is not None)
+    sides = {
+        "x": left / width,
+        "y": top / height,
+        "width": (right - left) / width,
+        "height": (bottom - top) / height,
+    }
+    return found | {side: float(_PERCENT * share) for side, share in sides.items()}
+
+
+def _number(text: str | None) -> Decimal | None:
+    with suppress(InvalidOperation):
+        number = Decimal(text or "")
+        return number if number.is_finite() and abs(number) < 10**9 else None
+    return None
+
+
+def _parsed(content: bytes) -> ElementTree.Element:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(_("This is no text in UTF-8."), where="body") from None
+    # Even within a comment: what is one, only a parser knows.
+    if re.search(r"<!(?!--)", text):
+        raise InputError(_("It needs no <!DOCTYPE>, <!ENTITY> or <![CDATA[; leave them out."), where="body")
+    try:
+        return ElementTree.fromstring(re.sub(r"\A\s*<\?xml[^>]*\?>", "", text))  # noqa: S314 - without entities
+    except (ElementTree.ParseError, ValueError, RecursionError) as error:
+        raise InputError(
+            _("This is no XML (%(error)s). Send annotations.xml out of the archive that CVAT exports.")
+            % {"error": str(error)[:200]},
+            where="body",
+        ) from None
+
+
+def _check_boxes(project: Project) -> None:
+    if not TASK_TYPES[project.task_type].on_images:
+        raise ConflictError(
+            _("CVAT's files hold shapes on images, and this project asks for none."), code="no_boxes_asked"
+        )
