@@ -144,6 +144,9 @@ class RoutingPort(Protocol):
     def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
         """What may count as an error in projects with this task type; first what works at once."""
 
+    def same_answer(self, *, project: Project, first: str, second: str) -> bool:
+        """Whether the project's loss, or the usual one of its task type, between two stored answers is 0."""
+
     def check_loss(self, *, project: Project) -> None:
         """Raise InputError, at "loss" or "loss_params", where the project's own loss cannot be one."""
 
@@ -266,6 +269,9 @@ class NoRouting:
 
     def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
         return ()
+
+    def same_answer(self, *, project: Project, first: str, second: str) -> bool:
+        return first == second
 
     def check_loss(self, *, project: Project) -> None:
         return

@@ -41,7 +41,7 @@ from routing.runs.kept_of_people import erasure_objection, files_naming, forget_
 from routing.runs.later.audit import look_for_drift
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_again import begin_again, wording_change
-from routing.runs.plan_options import check_loss, loss_lacks, losses_offered
+from routing.runs.plan_options import check_loss, loss_lacks, losses_offered, same_answer
 from routing.runs.raw_output import forget_raw_output
 from routing.runs.roster import decider_of
 from routing.runs.stored_label import look_after_end, look_after_label, price_of_label
@@ -303,6 +303,9 @@ class Routing:
 
     def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
         return losses_offered(task_type)
+
+    def same_answer(self, *, project: Project, first: str, second: str) -> bool:
+        return same_answer(project, first, second)
 
     def check_loss(self, *, project: Project) -> None:
         check_loss(project)

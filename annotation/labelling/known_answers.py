@@ -8,16 +8,16 @@ from django.db.models import QuerySet
 
 from annotation.common.replaced_labels import keys_of, replaced_labels
 from annotation.common.value_reader import Value
+from annotation.labelling.alike import are_alike
 from annotation.models import HeldOutItem, Project
-from annotation.task_types import TASK_TYPES
 
 
 def is_right(project: Project, given: Value, known: Value | None) -> bool:
     """As agreement counts two answers as equal in this type of task, after labels that were merged."""
     if known is None:
         return False
-    kind, now = TASK_TYPES[project.task_type], replaced_labels(project).now
-    return kind.comparable(now(given)) == kind.comparable(now(known))
+    now = replaced_labels(project).now
+    return are_alike(project, now(known), now(given))
 
 
 def with_known_answers(project: Project, purpose: str) -> QuerySet[HeldOutItem]:

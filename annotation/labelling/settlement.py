@@ -19,6 +19,7 @@ from annotation.common.ranges import of_items
 from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
+from annotation.labelling.alike import as_first
 from annotation.labelling.dawid_skene import dawid_skene
 from annotation.labelling.labels_of_record import answers_of, standing_of, unsettled
 from annotation.labelling.leases import NO_LEASE
@@ -61,9 +62,10 @@ def lock_settling(batch: WorkBatch) -> None:
 def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     """Bring an item's settlement in line with its answers once all of them are there.
 
-    A label that more than half gave counts before a reviewer's decision, and that one stays where the answers
-    go on to differ. A majority or an outcome of Dawid-Skene whose reasons are gone leaves the item open. The
-    answers of a guideline round settle nothing, nor do those to gold items.
+    A label that more than half gave, or gave alike (the first of these), counts before a reviewer's
+    decision, and that one stays where the answers go on to differ. A majority or an outcome of Dawid-Skene
+    whose reasons are gone leaves the item open. The answers of a guideline round settle nothing, nor do those
+    to gold items.
     """
     if batch.for_round or batch.for_gold:
         return None
@@ -73,7 +75,8 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     if len(states) < 2 or _still_asked(states) or State.UNLABELABLE in states:
         return None
     now = replaced_labels(batch.project).now
-    found = majority([now(label.value) for label in answers_of(batch, Item(pk=item_id))])
+    given = [now(label.value) for label in answers_of(batch, Item(pk=item_id))]
+    found = majority(as_first(batch.project, given))
     standing = standing_of(batch, item_id)
     if found is not None:
         if standing is not None and standing.value is not None and now(standing.value) == found:

@@ -1,7 +1,7 @@
 """Reading how far people agree, on items that several people have labelled."""
 
 import random
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,8 @@ from django.db.models import Exists, OuterRef
 from scipy import sparse
 
 from annotation.common.replaced_labels import replaced_labels
+from annotation.common.value_reader import Value
+from annotation.labelling.alike import are_alike, comparable_answers
 from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
 from annotation.ports import routing_port
 from annotation.review import agreement as measures
@@ -187,15 +189,26 @@ def _several(project: Project, hidden: set[int]) -> _Several:
     ).order_by("pk")
     # Who decides where two differ is asked only there: such answers would make people seem to differ less.
     labels = labels.exclude(work_item__batch__third_decides=True, work_item__slot__gt=1)
-    comparable, now = TASK_TYPES[project.task_type].comparable, replaced_labels(project).now
     rows = labels.values_list("work_item__batch_id", "item_id", "annotator_id", "value")
-    found = [
-        ((batch, item), annotator, comparable(now(value)))
-        for batch, item, annotator, value in rows
-        if (batch, item) in units
+    given = [
+        ((batch, item), annotator, value) for batch, item, annotator, value in rows if (batch, item) in units
     ]
+    found = list(_compared(project, given))
     answers, in_order, people = measures.answers_of(found)
     return _Several(len(ids), answers, in_order, people)
+
+
+def _compared(project: Project, given: list[tuple[Unit, int, Value]]) -> Iterator[tuple[Unit, int, Hashable]]:
+    """The same with what counts of each answer, in the same order."""
+    kind, now = TASK_TYPES[project.task_type], replaced_labels(project).now
+    if not kind.compared_by_loss:
+        yield from ((unit, annotator, kind.comparable(now(value))) for unit, annotator, value in given)
+        return
+    by_unit: dict[Unit, list[Value]] = {}
+    for unit, _annotator, value in given:
+        by_unit.setdefault(unit, []).append(value)
+    counts = {unit: iter(comparable_answers(project, values)) for unit, values in by_unit.items()}
+    yield from ((unit, annotator, next(counts[unit])) for unit, annotator, _value in given)
 
 
 # --- Figures ------------------------------------------------------------------------------------------------
@@ -230,17 +243,21 @@ def _equal_to_record(project: Project, several: _Several) -> Ints:
         superseded_by__isnull=True,
         value__isnull=False,
     ).values_list("batch_id", "item_id", "value")
-    comparable, now = TASK_TYPES[project.task_type].comparable, replaced_labels(project).now
+    kind, now = TASK_TYPES[project.task_type], replaced_labels(project).now
     settled = {
-        (batch, item): comparable(now(value))
-        for batch, item, value in standing.order_by("pk")
-        if value is not None
+        (batch, item): now(value) for batch, item, value in standing.order_by("pk") if value is not None
     }
     answers = several.answers
     records = [settled.get(unit) for unit in several.units]
+
+    def equal(said: Hashable, record: Value) -> bool:
+        if kind.compared_by_loss:
+            return are_alike(project, str(said), record)
+        return said == kind.comparable(record)
+
     return np.array(
         [
-            -1 if (record := records[unit]) is None else int(answers.names[value] == record)
+            -1 if (record := records[unit]) is None else int(equal(answers.names[value], record))
             for unit, value in zip(answers.units, answers.values, strict=True)
         ],
         dtype=np.int64,

@@ -169,7 +169,7 @@ class RunWorkCvat(TakesStream, RunView):
         """Store the boxes of a file “CVAT for images 1.1”; what cannot be stored is told with the place of
         its image.
         """
-        asked, run = self.query(CvatQuery), self.find_run(number)
+        run, asked = self.find_run(number), self.query(CvatQuery)
         with received(request) as body:
             content = body.read(cvat.MOST_BYTES + 1)
         if len(content) > cvat.MOST_BYTES:

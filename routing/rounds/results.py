@@ -1,13 +1,12 @@
 """What a guideline round shows: how far people agree, and who said what where they differ."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from annotation.common.replaced_labels import replaced_labels
-from annotation.common.value_reader import Value
+from annotation.labelling.alike import comparable_answers
 from annotation.labelling.batches import BatchProgress
 from annotation.labelling.queue import batch_progress
 from annotation.models import Item, Label, User, WorkItem
@@ -17,6 +16,7 @@ from annotation.task_types import TASK_TYPES
 from routing.models import GuidelineRound, RoundNote
 
 LISTED = 20
+Said = dict[int, dict[int, Hashable]]
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ def result_of(found: GuidelineRound) -> RoundResult:
     by_item: dict[int, list[Label]] = defaultdict(list)
     for label in answers:
         by_item[label.item_id].append(label)
+    said = _said(found, by_item)
     notes: dict[int, list[RoundNote]] = defaultdict(list)
     for note in found.notes.select_related("author"):
         notes[note.item_id].append(note)
@@ -103,13 +104,13 @@ def result_of(found: GuidelineRound) -> RoundResult:
         ItemInRound(
             item=row.item,
             answers=by_item[row.item_id],
-            differs=_differ(found, by_item[row.item_id]),
+            differs=len(set(said.get(row.item_id, {}).values())) > 1,
             notes=notes[row.item_id],
             decided=next((one for one in reversed(notes[row.item_id]) if one.value is not None), None),
         )
         for row in found.items.select_related("item__image").order_by("item__position")
     ]
-    return RoundResult(_figures(found, answers), _people(found, by_item), items)
+    return RoundResult(_figures(found, by_item, said), _people(found, by_item, said), items)
 
 
 def _answers(found: GuidelineRound) -> list[Label]:
@@ -117,21 +118,18 @@ def _answers(found: GuidelineRound) -> list[Label]:
     return list(rows.select_related("annotator").order_by("annotator__username", "pk"))
 
 
-def _said(found: GuidelineRound, label: Label) -> object:
-    value: Value = replaced_labels(found.project).now(label.value)
-    return TASK_TYPES[found.project.task_type].comparable(value)
+def _said(found: GuidelineRound, by_item: Mapping[int, list[Label]]) -> Said:
+    """By item and label what counts of the answer."""
+    project, said = found.project, dict[int, dict[int, Hashable]]()
+    for item, labels in by_item.items():
+        counts = comparable_answers(project, [label.value for label in labels])
+        said[item] = {label.pk: one for label, one in zip(labels, counts, strict=True)}
+    return said
 
 
-def _differ(found: GuidelineRound, labels: Iterable[Label]) -> bool:
-    return len({_said(found, label) for label in labels}) > 1
-
-
-def _figures(found: GuidelineRound, labels: Sequence[Label]) -> RoundFigures:
-    several: dict[int, list[Label]] = defaultdict(list)
-    for label in labels:
-        several[label.item_id].append(label)
-    several = {item: given for item, given in several.items() if len(given) > 1}
-    rows = [(item, one.annotator_id, _said(found, one)) for item, given in several.items() for one in given]
+def _figures(found: GuidelineRound, by_item: Mapping[int, list[Label]], said: Said) -> RoundFigures:
+    several = {item: given for item, given in by_item.items() if len(given) > 1}
+    rows = [(item, one.annotator_id, said[item][one.pk]) for item, given in several.items() for one in given]
     if not rows:
         nothing = Estimate(None)
         return RoundFigures(0, 0, nothing, nothing)
@@ -141,16 +139,16 @@ def _figures(found: GuidelineRound, labels: Sequence[Label]) -> RoundFigures:
     if kind.measure == "interval":
         places = np.array([kind.position(str(name)) for name in answers.names], dtype=float)
         alpha = measures.krippendorff_interval(answers.units, places[answers.values])
-    disputed = sum(_differ(found, given) for given in several.values())
+    disputed = sum(len(set(said[item].values())) > 1 for item in several)
     return RoundFigures(len(several), disputed, together.equal, alpha)
 
 
-def _people(found: GuidelineRound, by_item: dict[int, list[Label]]) -> list[PersonInRound]:
+def _people(found: GuidelineRound, by_item: Mapping[int, list[Label]], said: Said) -> list[PersonInRound]:
     same: dict[int, list[bool]] = defaultdict(list)
-    for labels in by_item.values():
+    for item, labels in by_item.items():
         for one in labels:
             others = (other for other in labels if other.annotator_id != one.annotator_id)
-            same[one.annotator_id] += [_said(found, one) == _said(found, other) for other in others]
+            same[one.annotator_id] += [said[item][one.pk] == said[item][other.pk] for other in others]
     return [
         PersonInRound(user, asked, answered, sum(pairs) / len(pairs) if (pairs := same[user.pk]) else None)
         for user, asked, answered in people_in(found)

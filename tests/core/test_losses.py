@@ -30,6 +30,8 @@ def test_every_loss_is_known_with_a_sentence_and_its_bound() -> None:
         "jaccard",
         "cosine_distance",
         "token_f1",
+        "box_f1",
+        "boxes_right",
     )
     for kind in LOSSES:
         assert kind.summary.endswith(".")
@@ -37,7 +39,7 @@ def test_every_loss_is_known_with_a_sentence_and_its_bound() -> None:
         loss = make_loss(kind.name, params)
         assert loss.name == kind.name
         assert loss.bound == (2 if kind.name == "cosine_distance" else 1)
-        assert loss.binary is (kind.name not in {"jaccard", "cosine_distance", "token_f1"})
+        assert loss.binary is (kind.name not in {"jaccard", "cosine_distance", "token_f1", "box_f1"})
 
 
 @pytest.mark.parametrize(

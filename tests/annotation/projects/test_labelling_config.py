@@ -122,7 +122,11 @@ class TestProjects:
 
     @pytest.mark.parametrize("task_type", TASK_TYPES)
     def test_what_is_written_is_valid_there_and_says_the_same_here(self, task_type) -> None:
-        choices = [ChoiceSpec('A <b> & "c"', key="a"), ChoiceSpec("ב 🙂")] if "choice" in task_type else []
+        choices = (
+            [ChoiceSpec('A <b> & "c"', key="a"), ChoiceSpec("ב 🙂")]
+            if TASK_TYPES[task_type].has_labels
+            else []
+        )
         project = create_project(user=make_user(), name="x", task_type=task_type, choices=choices)
         text = config_of(project)
         interface = LabelInterface(text)
@@ -131,9 +135,10 @@ class TestProjects:
         same = {"math": "short_text", "code": "long_text"}.get(task_type, task_type)
         assert config.task_type == same
         assert [spec.key for spec in config.choices] == [spec.key or spec.name for spec in choices]
-        value = {"single_choice": "a", "multiple_choice": ["a", "ב 🙂"], "number": "-2.5"}.get(
-            task_type, "x\ny"
-        )
+        box = '[{"label":"a","x":10,"y":20.5,"width":30,"height":40}]'
+        value = {
+            **{"single_choice": "a", "multiple_choice": ["a", "ב 🙂"], "number": "-2.5", "boxes": box}
+        }.get(task_type, "x\ny")
         result = results_of(value, config.control, name="1")
         assert interface.validate_annotation({"result": result}), result
         assert not interface.validate_prediction(

@@ -25,7 +25,7 @@ def page(client_of):
 
     class Page:
         def __init__(self, task_type: str) -> None:
-            choices = CHOICES if task_type.endswith("_choice") else ()
+            choices = CHOICES if TASK_TYPES[task_type].has_labels else ()
             self.project = make_project(task_type=task_type, choices=choices)
             items = make_items(self.project, 2)
             queue.create_batch(
@@ -60,7 +60,7 @@ class TestNewProject:
     @pytest.mark.parametrize("task_type", TASK_TYPES)
     def test_what_is_asked_for_is_chosen(self, client_of, task_type):
         client = client_of(make_user())
-        labels = "a\nb" if task_type.endswith("_choice") else ""
+        labels = "a\nb" if TASK_TYPES[task_type].has_labels else ""
         answer = self.post(client, task_type=task_type, labels=labels)
         project = Project.objects.get()
         assert answer.url == reverse("import_upload", args=[project.slug])

@@ -13,7 +13,7 @@ from annotation.task_types import TASK_TYPES
 from testbed.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
-OTHERS = [value for value in TASK_TYPES if not value.endswith("_choice")]
+OTHERS = [name for name, kind in TASK_TYPES.items() if not kind.has_labels]
 
 
 def asking(task_type: str, texts: int = 2) -> tuple[Project, User, list[Item]]:

@@ -42,6 +42,7 @@ OFFERED = {
     "short_text": ["exact_match"],
     "long_text": ["cosine_distance", "token_f1", "exact_match"],
     "code": ["token_f1", "zero_one"],
+    "boxes": ["box_f1", "boxes_right"],
 }
 """The losses of each task type, the default first."""
 
@@ -228,7 +229,9 @@ class TestScores:
 
 class TestLosses:
     def project(self, task_type: str) -> Project:
-        return make_project(task_type=task_type, choices=("a", "b") if task_type.endswith("_choice") else ())
+        return make_project(
+            task_type=task_type, choices=("a", "b") if TASK_TYPES[task_type].has_labels else ()
+        )
 
     @pytest.mark.parametrize("task_type", TASK_TYPES)
     def test_each_task_type_offers_what_suits_it_and_the_default_first(self, task_type):
