@@ -70,7 +70,9 @@ def results(choice: str) -> list[dict[str, Any]]:
     return [{"from_name": "sentiment", "to_name": "review", "type": "choices", "value": value}]
 
 
-def brought(export: list[dict[str, Any]], *, config: str = CONFIG, people: int = 2) -> tuple[Project, Job]:
+def brought(
+    export: list[dict[str, Any]], *, config: str = CONFIG, text_column: str = "text"
+) -> tuple[Project, Job]:
     """A project made from the configuration, with the tasks of an export and the labels in it."""
     project = create_project(user=make_user("manager"), name="Reviews", label_config=config)
     raw = json.dumps(export, ensure_ascii=False).encode()
@@ -81,7 +83,7 @@ def brought(export: list[dict[str, Any]], *, config: str = CONFIG, people: int =
         project=project,
         user=project.created_by,
         stored_file=stored,
-        mapping=ColumnMapping(id_column="key", text_column="text"),
+        mapping=ColumnMapping(id_column="key", text_column=text_column),
         keep_labels=True,
     )
     jobs.run(job.pk)

@@ -109,8 +109,9 @@ class Boxes(TaskType):
             box = _read_box(entry, labels)
             if isinstance(box, str):
                 words = _("box %(number)s: %(why)s") % {"number": number, "why": box}
-                given = isinstance(box, ValueReason)
-                return None, ValueReason(words, "unknown_label", box.quotes) if given else _fault(words)
+                if isinstance(box, ValueReason):
+                    return None, ValueReason(words, box.code, box.quotes)
+                return None, _fault(words)
             boxes.append(box)
         return written(boxes), ""
 
@@ -179,7 +180,7 @@ def _parsed(text: str) -> Any:
     """None where it is no JSON."""
     try:
         return json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError, InvalidOperation):
+    except (ValueError, RecursionError, ArithmeticError):
         return None
 
 
@@ -240,7 +241,7 @@ def _decimal(raw: Any) -> Decimal | None:
         number = Decimal(text) if len(text) <= _LONGEST_NUMBER else Decimal("NaN")
     except (InvalidOperation, ValueError):
         return None
-    return number if number.is_finite() and abs(number) < 10**6 else None
+    return number if number.is_finite() and number.copy_abs() < 10**6 else None
 
 
 def _number(number: Decimal) -> int | float:

@@ -29,7 +29,8 @@ class DrawnBox:
 
     @classmethod
     def of(cls, box: Box, name: str, color: str) -> "DrawnBox":
-        return cls(*(f"{side:f}" for side in box[1:]), name, color)
+        x, y, width, height = (f"{side:f}" for side in box[1:])
+        return cls(x, y, width, height, name, color)
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def _box(box: ElementTree.Element, width: Decimal, height: Decimal) -> dict[str,
 def _number(text: str | None) -> Decimal | None:
     with suppress(InvalidOperation):
         number = Decimal(text or "")
-        return number if number.is_finite() and abs(number) < 10**9 else None
+        return number if number.is_finite() and number.copy_abs() < 10**9 else None
     return None
 
 

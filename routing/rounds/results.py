@@ -87,15 +87,13 @@ def people_in(found: GuidelineRound) -> list[tuple[User, int, int]]:
 
 
 def figures_of(found: GuidelineRound) -> RoundFigures:
-    return _figures(found, _answers(found))
+    by_item = _answers(found)
+    return _figures(found, by_item, _said(found, by_item))
 
 
 def result_of(found: GuidelineRound) -> RoundResult:
     """A few queries, whatever its size."""
-    answers = _answers(found)
-    by_item: dict[int, list[Label]] = defaultdict(list)
-    for label in answers:
-        by_item[label.item_id].append(label)
+    by_item = _answers(found)
     said = _said(found, by_item)
     notes: dict[int, list[RoundNote]] = defaultdict(list)
     for note in found.notes.select_related("author"):
@@ -103,7 +101,7 @@ def result_of(found: GuidelineRound) -> RoundResult:
     items = [
         ItemInRound(
             item=row.item,
-            answers=by_item[row.item_id],
+            answers=by_item.get(row.item_id, []),
             differs=len(set(said.get(row.item_id, {}).values())) > 1,
             notes=notes[row.item_id],
             decided=next((one for one in reversed(notes[row.item_id]) if one.value is not None), None),
@@ -113,9 +111,13 @@ def result_of(found: GuidelineRound) -> RoundResult:
     return RoundResult(_figures(found, by_item, said), _people(found, by_item, said), items)
 
 
-def _answers(found: GuidelineRound) -> list[Label]:
+def _answers(found: GuidelineRound) -> dict[int, list[Label]]:
+    """By item."""
     rows = Label.objects.filter(work_item__batch=found.batch, superseded_by__isnull=True)
-    return list(rows.select_related("annotator").order_by("annotator__username", "pk"))
+    by_item: dict[int, list[Label]] = {}
+    for label in rows.select_related("annotator").order_by("annotator__username", "pk"):
+        by_item.setdefault(label.item_id, []).append(label)
+    return by_item
 
 
 def _said(found: GuidelineRound, by_item: Mapping[int, list[Label]]) -> Said:

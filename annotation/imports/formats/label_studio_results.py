@@ -29,10 +29,11 @@ def value_of(results: Any) -> tuple[Any, str]:
         if not isinstance(result, dict) or not isinstance(result.get("value"), dict):
             continue
         kind = str(result.get("type"))
+        found: Any = None
         if kind == BOXES:
             found = box_of(result["value"])
-        else:
-            found = result["value"].get(_KEYS.get(kind, kind)) if kind in TYPES else None
+        elif kind in TYPES:
+            found = result["value"].get(_KEYS.get(kind, kind))
         if found is not None:
             by_type.setdefault(kind, {}).setdefault(str(result.get("from_name")), []).append(found)
     for kind in TYPES:
@@ -50,8 +51,8 @@ def box_of(value: Mapping[str, Any]) -> dict[str, Any]:
     """A rectangle as a box of ours: what is in it is judged where it is read."""
     labels = value.get(BOXES)
     box = {name: value.get(name) for name in ("x", "y", "width", "height")}
-    one = isinstance(labels, list) and len(labels) == 1
-    return {"label": labels[0] if one else None, **box, "rotation": value.get("rotation") or 0}
+    label = labels[0] if isinstance(labels, list) and len(labels) == 1 else None
+    return {"label": label, **box, "rotation": value.get("rotation") or 0}
 
 
 def _joined(kind: str, values: list[Any]) -> Any:

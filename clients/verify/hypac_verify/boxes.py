@@ -6,7 +6,7 @@ In whole numbers, ten-thousandths of a percent, so that nothing is rounded that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 
 from hypac_verify.reading import Document, UnusableError, parse
@@ -42,10 +42,12 @@ def _share(given: object) -> Fraction | None:
     if isinstance(given, bool) or not isinstance(given, str | int | float) or len(str(given)) > 20:
         return None
     try:
-        value = Fraction(Decimal(str(given)))
+        value = Decimal(str(given))
+        # Before a fraction is made of it: one of 1e999999999 takes for ever.
+        steps = value * STEPS if Decimal(1) / STEPS <= value <= 1 else Decimal("0.5")
+        return None if steps % 1 else Fraction(int(steps), STEPS)
     except (ArithmeticError, ValueError):
         return None
-    return value if 0 < value <= 1 and STEPS % value.denominator == 0 else None
 
 
 def _boxes(text: str) -> Mapping[str, list[Box]] | None:
@@ -75,7 +77,7 @@ def _units(number: object) -> int | None:
     try:
         value = Decimal(str(number))
         return round(value * UNIT) if 0 <= value <= 100 else None
-    except InvalidOperation:
+    except ArithmeticError:
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +23,7 @@ UNIT = 10_000
 LARGEST = 100 * UNIT
 STEPS = 1_000
 """Of a share that is a parameter. With larger ones areas times shares would not fit into 64 bits."""
+SMALLEST = Decimal(1) / STEPS
 MOST = 2_000
 """Boxes of one text."""
 
@@ -41,7 +42,7 @@ def read_boxes(text: str) -> dict[str, Ints] | None:
     """
     try:
         entries = json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError, InvalidOperation):
+    except (ValueError, RecursionError, ArithmeticError):
         return None
     if not isinstance(entries, list) or len(entries) > MOST:
         return None
@@ -128,12 +129,14 @@ def f1(label: str, prediction: str, iou: Fraction) -> Fraction:
 def share(params: Mapping[str, Any], name: str, default: str) -> Fraction:
     """A parameter above 0 and at most 1, with three decimals."""
     try:
-        value = Fraction(to_decimal(params.get(name, default)))
+        value = to_decimal(params.get(name, default))
     except NumberError as error:
         raise LossError(say("loss.parameter", name=repr(name), error=error.said)) from error
-    if not 0 < value <= 1 or STEPS % value.denominator:
+    # Before a fraction is made of it: one of 1e999999999 takes for ever.
+    steps = value * STEPS if SMALLEST <= value <= 1 else Decimal("0.5")
+    if steps % 1:
         raise LossError(say("boxes.share", name=repr(name), value=str(params.get(name, default))))
-    return value
+    return Fraction(int(steps), STEPS)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,256 @@
+"""Boxes on images: their one form, the pages on which they are shown, and what Label Studio says of them."""
+
+import html
+import json
+import re
+from decimal import Decimal
+
+import pytest
+from django.urls import reverse
+
+from annotation.common.value_reader import ValueReader, reader_of
+from annotation.errors import ConflictError, InputError
+from annotation.imports.formats.label_studio_results import value_of
+from annotation.labelling import queue
+from annotation.labelling.known_answers import is_right
+from annotation.labelling.label_queries import in_words, with_choice
+from annotation.models import Label, Settlement
+from annotation.projects.label_studio_config import config_of, read_config, results_of
+from annotation.projects.manage import ChoiceSpec, create_project, set_choices
+from annotation.review.agreement_queries import agreement
+from annotation.task_types import TASK_TYPES
+from annotation.task_types.boxes import MOST_BOXES
+from routing.sources.backends import TaskSpec
+from routing.sources.backends.llm.answers import schema_of
+from routing.sources.prompts import default_prompt, read_answer
+from routing.sources.suggested import add_suggested, found_models
+from testbed.factories import add_member, make_image_items, make_project, make_user
+from tests.annotation.imports.test_imports import storage
+from tests.annotation.labelling.test_annotate import fields
+from tests.boxes_story import CONFIG, regions
+from tests.label_studio_story import brought
+
+__all__ = ["storage"]
+pytestmark = pytest.mark.database
+
+READ = ValueReader("boxes", {"cat": "cat", "Cat": "cat", "dog": "dog"})
+CAT = {"label": "cat", "x": 10, "y": 20.5, "width": 30, "height": 40}
+DOG = {"label": "dog", "x": 5, "y": 5, "width": 5, "height": 5}
+CAT_TEXT = '{"label":"cat","x":10,"y":20.5,"width":30,"height":40}'
+DOG_TEXT = '{"label":"dog","x":5,"y":5,"width":5,"height":5}'
+NEAR = {**CAT, "x": 10.4, "width": 29.5}
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ([DOG, CAT], f"[{CAT_TEXT},{DOG_TEXT}]"),
+        ([{**CAT, "label": "Cat", "x": "10.00004", "rotation": 0}], f"[{CAT_TEXT}]"),
+        (json.dumps([CAT]), f"[{CAT_TEXT}]"),
+        ([json.dumps(CAT)], f"[{CAT_TEXT}]"),
+        ([], "[]"),
+        ("[]", "[]"),
+        (
+            [{**CAT, "x": -0.004, "width": 100.008}],
+            f"[{CAT_TEXT}]".replace(":10,", ":0,").replace(":30,", ":100,"),
+        ),
+        ([CAT, CAT], f"[{CAT_TEXT},{CAT_TEXT}]"),
+    ],
+)
+def test_boxes_have_one_form(raw, value):
+    assert READ(raw) == (value, "")
+    assert READ(value) == (value, "")
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ("cat", "no JSON list"),
+        ({"boxes": []}, "no JSON list"),
+        ([CAT, "x"], "box 2: it is no object"),
+        ([{**CAT, "label": "emu"}], "box 1: unknown label 'emu'"),
+        ([{**CAT, "label": None}], "no “label”"),
+        ([{**CAT, "label": ["cat"]}], "its label is no text"),
+        ([{**CAT, "score": 0.5}], "a field beside"),
+        ([{**CAT, "rotation": 12}], "turned"),
+        ([{**CAT, "rotation": "x"}], "turned"),
+        ([{**CAT, "x": 71}], "x and x + width are 0 to 100"),
+        ([{**CAT, "y": -1}], "y and y + height"),
+        ([{**CAT, "width": 0.00001}], "“width” is 0"),
+        ([{**CAT, "width": -1}], "“width” is 0"),
+        ([{**CAT, "height": True}], "“height” is no number"),
+        ([{**CAT, "x": float("nan")}], "“x” is no number"),
+        ([{**CAT, "x": 10**5000}], "“x” is no number"),
+        ('[{"label":"cat","x":1e999999999,"y":1,"width":1,"height":1}]', "“x” is no number"),
+        ("[" * 100_000, "no JSON list"),
+        ("[]" + " " * 200_000, "characters"),
+        ([CAT] * (MOST_BOXES + 1), "more than 500"),
+        ("", "no answer"),
+        (None, "no answer"),
+    ],
+)
+def test_what_is_no_list_of_boxes_is_refused_with_its_box(raw, words):
+    value, reason = READ(raw)
+    assert value is None
+    assert words in reason
+
+
+def test_models_are_asked_for_boxes_and_read():
+    spec = TaskSpec("boxes", choices=(("cat", "A cat"), ("dog", "A dog")))
+    prompt = default_prompt(spec).template
+    assert '{"label": ..., "x": ...' in prompt
+    assert "{{ labels }}" in prompt
+    assert read_answer(f"Here they are:\n```json\n[{CAT_TEXT}]\n```", spec).value == f"[{CAT_TEXT}]"
+    assert read_answer('{"boxes": []}', spec).value == "[]"
+    assert read_answer("There is a cat.", spec).reason == "no JSON list of boxes"
+    boxes = schema_of(spec)["properties"]["boxes"]
+    assert boxes["items"]["properties"]["label"]["enum"] == ["cat", "dog"]
+
+
+def test_results_of_label_studio_are_boxes_and_boxes_are_results():
+    project = ValueReader("boxes", {"cat": "cat", "dog": "dog"})
+    given, problem = value_of(regions([DOG, CAT]))
+    assert (project(given), problem) == ((f"[{CAT_TEXT},{DOG_TEXT}]", ""), "")
+    control = read_config(CONFIG).control
+    results = results_of(f"[{CAT_TEXT},{DOG_TEXT}]", control, name="1")
+    assert value_of(results) == value_of(regions([CAT, DOG]))
+    assert len({result["id"] for result in results}) == 2
+    assert results_of("[]", control, name="1") == []
+    two = regions([CAT])
+    two[0]["value"]["rectanglelabels"] = ["cat", "dog"]
+    assert "“label”" in project(value_of(two)[0])[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('<Label value="Cat" alias="cat" background="#b3401d"/>', "<Label/>"), "a Label with a value"),
+        (('toName="picture">', 'toName="picture" choice="multiple">'), "A box has one label"),
+        (("$image", "image"), 'value="$field"'),
+        (('<Image name="picture" value="$image"/>', '<Text name="picture" value="$image"/>'), "on one Image"),
+        (("<View>", '<View><PolygonLabels name="p" toName="picture"/>'), "PolygonLabels"),
+    ],
+)
+def test_a_configuration_that_asks_for_something_else_is_refused(change, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        read_config(CONFIG.replace(*change))
+
+
+@pytest.fixture
+def project(db):
+    return create_project(user=make_user("owner"), name="Animals", label_config=CONFIG)
+
+
+def asked(project, *, people=1, overlap=1):
+    """An image that people are asked about."""
+    project.overlap = overlap
+    (item,) = make_image_items(project, 1)
+    queue.create_batch(
+        project=project, item_ids=[item.pk], blind=False, priority=1, entropy=1, overlap=overlap
+    )
+    return item, [add_member(project) for _ in range(people)]
+
+
+def answered(project, user, value):
+    task = queue.claim(project=project, user=user)
+    return queue.submit(
+        user=user,
+        work_item_id=task.work_item.pk,
+        token=task.token,
+        value=value,
+        idempotency_key=user.username,
+    )
+
+
+def test_a_project_with_one_label_is_enough_and_a_label_in_use_stays(project):
+    config = read_config(config_of(project))
+    assert (config.task_type, [spec.key for spec in config.choices]) == ("boxes", ["cat", "dog"])
+    _item, (ann,) = asked(project)
+    label = answered(project, ann, [NEAR])
+    assert in_words(label.value, {"cat": "Cat", "dog": "Dog 🐕"}) == "1 box: Cat × 1"
+    assert with_choice(Label.objects.all(), project, "cat").exists()
+    assert not with_choice(Label.objects.all(), project, "dog").exists()
+    cat = ChoiceSpec("Cat", key="cat")
+    assert len(set_choices(project=project, user=project.created_by, choices=[cat])) == 1
+    with pytest.raises(ConflictError, match="given to items"):
+        set_choices(project=project, user=project.created_by, choices=[ChoiceSpec("Emu")])
+
+
+def test_the_desk_says_where_boxes_are_drawn_and_takes_them_as_json(project, client_of):
+    _item, (ann,) = asked(project)
+    client = client_of(ann)
+    page = client.get(reverse("annotate", args=[project.slug])).content.decode()
+    assert "Boxes are drawn in Label Studio or CVAT" in page
+    submit = reverse("annotate_submit", args=[project.slug])
+    refused = client.post(submit, {**fields(page), "value": json.dumps([{**CAT, "x": 99}])})
+    assert "x and x + width are 0 to 100 percent" in html.unescape(refused.content.decode())
+    client.post(submit, {**fields(page), "value": json.dumps([CAT])})
+    label = Label.objects.get()
+    assert label.value == f"[{CAT_TEXT}]"
+    page = client.get(reverse("annotate", args=[project.slug]), {"correct": label.pk}).content.decode()
+    assert '<rect x="10" y="20.5" width="30" height="40" stroke="#b3401d">' in page
+    assert "style=" not in page
+    owner = client_of(project.created_by)
+    page = owner.get(reverse("item", args=[project.slug, label.item_id])).content.decode()
+    assert '<rect x="10" y="20.5" width="30" height="40" stroke="#b3401d">' in page
+    assert "1 box: Cat × 1" in page
+    found = owner.get(reverse("items", args=[project.slug]), {"human": "cat"}).content.decode()
+    assert "i0.png" in found
+
+
+def test_what_two_draw_alike_is_settled_and_a_reviewer_takes_over_one_of_two(project, client_of):
+    _item, people = asked(project, people=2, overlap=2)
+    first = answered(project, people[0], [CAT, DOG])
+    answered(project, people[1], [DOG, NEAR])
+    assert Settlement.objects.get().value == first.value
+    assert agreement(project).together.equal.value == 1
+    project.work_batches.update(withdrawn_at=None)
+    _item, people = asked(project, people=2, overlap=2)
+    answered(project, people[0], [CAT])
+    wrong = answered(project, people[1], [{**CAT, "label": "dog"}])
+    assert Settlement.objects.count() == 1
+    client = client_of(add_member(project, "reviewer"))
+    page = client.get(reverse("review", args=[project.slug])).content.decode()
+    assert page.count("<rect x=") == 2
+    taken = client.get(reverse("review", args=[project.slug]), {"take": wrong.pk}).content.decode()
+    typed = html.unescape(re.search(r"<textarea id=\"answer\"[^>]*>\n(.*?)</textarea>", taken, re.DOTALL)[1])
+    client.post(reverse("review_decide", args=[project.slug]), {**fields(taken), "value": typed})
+    assert Settlement.objects.get(decided_by__isnull=False).value == wrong.value
+
+
+def test_a_known_answer_is_right_where_the_loss_finds_no_difference(project):
+    reader = reader_of(project)
+    known, near, other = (reader(boxes)[0] for boxes in ([CAT], [NEAR], [CAT, DOG]))
+    assert is_right(project, near, known)
+    assert not is_right(project, other, known)
+
+
+def test_tasks_of_label_studio_bring_addresses_labels_and_a_model(storage, db):
+    export = [
+        {
+            "id": number,
+            "data": {"image": f"https://pictures.example.org/{number}.png", "key": f"k{number}"},
+            "annotations": [{"result": regions([CAT]), "completed_by": 3}] if number < 5 else [],
+            "predictions": [
+                {"model_version": "yolo", "score": round(0.5 + number / 100, 3), "result": regions([NEAR])}
+            ],
+        }
+        for number in range(30)
+    ]
+    project, job = brought(export, config=CONFIG, text_column="image")
+    assert (job.result["added"], job.result["labels"]) == (30, 5)
+    assert set(Label.objects.values_list("value", flat=True)) == {f"[{CAT_TEXT}]"}
+    (model,) = found_models(project).sound
+    assert (model.label_column, model.sure_column) == ("yolo.label", "yolo.score")
+    add_suggested(project=project, user=project.created_by, prices={model.label_column: Decimal("0.01")})
+    assert project.sources.get().backend == "recorded"
+    assert config_of(project) == CONFIG.strip()
+
+
+def test_the_kind_of_a_project_is_said_by_its_loss(db):
+    project = make_project(
+        task_type="boxes", choices=("cat",), loss="boxes_right", loss_params={"iou": "0.7"}
+    )
+    assert TASK_TYPES[project.task_type].losses[0] == "box_f1"
+    with pytest.raises(InputError, match="three decimals"):
+        make_project(task_type="boxes", choices=("cat",), loss="box_f1", loss_params={"iou": "1.2"})
