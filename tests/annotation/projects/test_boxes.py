@@ -212,7 +212,9 @@ def test_what_two_draw_alike_is_settled_and_a_reviewer_takes_over_one_of_two(pro
     client = client_of(add_member(project, "reviewer"))
     page = client.get(reverse("review", args=[project.slug])).content.decode()
     assert page.count("<rect x=") == 2
-    taken = client.get(reverse("review", args=[project.slug]), {"take": wrong.pk}).content.decode()
+    taken = client.get(
+        reverse("review", args=[project.slug]), {"take": wrong.pk, "work_item": fields(page)["work_item"]}
+    ).content.decode()
     typed = html.unescape(re.search(r"<textarea id=\"answer\"[^>]*>\n(.*?)</textarea>", taken, re.DOTALL)[1])
     client.post(reverse("review_decide", args=[project.slug]), {**fields(taken), "value": typed})
     assert Settlement.objects.get(decided_by__isnull=False).value == wrong.value
