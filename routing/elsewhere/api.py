@@ -170,14 +170,13 @@ class RunWorkCvat(TakesStream, RunView):
         its image.
         """
         run, asked = self.find_run(number), self.query(CvatQuery)
+        cvat.check_boxes(run.project)
         with received(request) as body:
             content = body.read(cvat.MOST_BYTES + 1)
         if len(content) > cvat.MOST_BYTES:
             words = _("The file has more than %(most)s bytes. Export the jobs of the task one by one.")
             raise InputError(words % {"most": f"{cvat.MOST_BYTES:,}"}, where="body")
-        given = cvat.answers_of(
-            content, project=run.project, annotator=asked["annotator"], empty=asked["empty"]
-        )
+        given = cvat.answers_of(content, annotator=asked["annotator"], empty=asked["empty"])
         taken = take_back(run=run, actor=self.access.user, given=given, people={}, part=asked["part"])
         return Response(asdict(taken))
 

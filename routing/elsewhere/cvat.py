@@ -42,7 +42,7 @@ def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]
 
     Raises ConflictError where nothing of that part may be labelled elsewhere now, or no boxes are asked for.
     """
-    _check_boxes(run.project)
+    check_boxes(run.project)
     batch = batch_for_elsewhere(run, part)
     audit.record(
         project=run.project,
@@ -117,12 +117,11 @@ def written(project: Project, frames: Sequence[tuple[str, tuple[int, int]]]) -> 
     return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
-def answers_of(content: bytes, *, project: Project, annotator: str, empty: str) -> list[Given]:
+def answers_of(content: bytes, *, annotator: str, empty: str) -> list[Given]:
     """One for each image of CVAT's file, in their order; what cannot be read of one is said there.
 
-    Raises InputError for what is no such file, ConflictError where the project asks for no boxes.
+    Raises InputError for what is no such file.
     """
-    _check_boxes(project)
     root = _parsed(content)
     images = root.findall("image") if root.tag == "annotations" else []
     if not images:
@@ -205,7 +204,8 @@ def _parsed(content: bytes) -> ElementTree.Element:
         ) from None
 
 
-def _check_boxes(project: Project) -> None:
+def check_boxes(project: Project) -> None:
+    """Raises ConflictError where the project asks for no boxes."""
     if not TASK_TYPES[project.task_type].on_images:
         raise ConflictError(
             _("CVAT's files hold shapes on images, and this project asks for none."), code="no_boxes_asked"

@@ -18,6 +18,7 @@ from annotation.outside.net import NetResponse
 from annotation.outside.webhooks.sending import LONGEST_RETRY_AFTER, _retry_after
 from annotation.projects.label_studio_config import read_config
 from annotation.task_types import TASK_TYPES
+from routing.elsewhere import cvat
 from routing.items.sorts import NAMES as SORT_NAMES, key_of
 from routing.sources import storable
 from routing.sources.backends import TaskSpec
@@ -39,7 +40,7 @@ from testbed.fuzz.target import Target
 
 CHOICES = (("cat", "Cat"), ("dog", "Dog, big"), ("n", "neither"))
 SPECS = [
-    TaskSpec(name, CHOICES if kind.has_choices else (), "Be *kind*.", ("text", "a b", "text:x"))
+    TaskSpec(name, CHOICES if kind.has_labels else (), "Be *kind*.", ("text", "a b", "text:x"))
     for name, kind in TASK_TYPES.items()
 ]
 READERS = [
@@ -57,6 +58,14 @@ ANSWERS = (
     b"about 3/4 or 75 %",
     b"```python\nprint(1)\n```",
     b"It is not a cat.",
+    b'[{"label":"cat","x":10.5,"y":20,"width":30,"height":25.25},'
+    b'{"label":"n","x":0,"y":0,"width":1,"height":1e-4}]',
+)
+CVAT = (
+    b'<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version>'
+    b'<image id="0" name="images/17_cat.png" width="80" height="60">'
+    b'<box label="cat" xtl="8.0" ytl="6.5" xbr="40" ybr="60" rotation="0.0"/></image>'
+    b'<image id="1" name="18_.png" width="80" height="60"/></annotations>'
 )
 COMPLETION = {
     "model": "m",
@@ -219,6 +228,17 @@ def configs(data: bytes) -> None:
         raise refused
 
 
+def frames(data: bytes) -> None:
+    """What CVAT exports."""
+    for empty in cvat.EMPTY:
+        for one in cvat.answers_of(data, annotator="ann", empty=empty):
+            assert (one.value is None) == bool(one.problem)
+            assert one.item is None or 0 <= one.item < 2**63
+            assert_storable(one.problem)
+            for reader in READERS if one.value is not None else ():
+                _assert_answered(*reader(one.value))
+
+
 def marked_up(data: bytes) -> None:
     html = markdown.render(data.decode("utf-8", "replace")) or ""
     assert len(html) <= 100 * len(data) + 1000
@@ -283,6 +303,13 @@ TARGETS = [
         words=[b"<think>", b"</think>", b"\\boxed{", b"```", b"\\frac", b"%"],
     ),
     Target("values", values, lambda: [b'"cat"', b'["cat","Dog, big"]', b"3.50", b'{"a": 1}', b"[[1], null]"]),
+    Target(
+        "cvat",
+        frames,
+        lambda: [CVAT],
+        (InputError,),
+        words=[b"<box", b"<image", b'rotation="', b"<!DOCTYPE", b"&#0;", b"1e999999999"],
+    ),
     Target(
         "completions",
         completions,

@@ -178,15 +178,39 @@ def test_work_goes_to_another_program_and_its_answers_come_back() -> None:
     taken = {"stored": 1, "known": 0, "refused": [{"row": 2, "reason": "no"}]}
     client, script, _ = scripted(ok({"slug": "a"}), ok({"number": 3, "state": "labelling"}), given, ok(taken))
     run = client.projects.get("a").run(3)
-    assert [row["item"] for row in run.work("label-studio")] == [1, 2]
+    assert [row["item"] for row in run.work("label-studio", image_seconds=60)] == [1, 2]
     assert str(script.requests[-1].url).endswith(
-        "/projects/a/runs/3/work.ndjson?shape=label-studio&part=routed"
+        "/projects/a/runs/3/work.ndjson?shape=label-studio&part=routed&image_seconds=60"
     )
     rows = [{"item": 1, "value": "x", "annotator": "u"}]
     assert run.take_back(rows, people={"u": "ann"}) == taken
     assert str(script.requests[-1].url).endswith("/projects/a/runs/3/work/")
     body = {"rows": rows, "people": {"u": "ann"}, "part": "routed"}
     assert json.loads(script.requests[-1].content) == body
+
+
+def test_boxes_go_to_cvat_and_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    found = [ok({"slug": "a"}), ok({"number": 3, "state": "labelling"})]
+    waiting = ok({"part": "calibration", "waiting": 2, "blind": True, "conditions": []})
+    script = Script([*found, waiting, httpx.Response(200, content=b"PK")])
+    file = tmp_path / "images.zip"
+    sent = ["--json", "work", "a", "3", str(file), "--part", "calibration", "--shape", "cvat"]
+    assert main(sent, transport=script) == 0
+    assert (json.loads(capsys.readouterr().out)["items"], file.read_bytes()) == (2, b"PK")
+    assert str(script.requests[-1].url).endswith("/projects/a/runs/3/work/cvat/?part=calibration")
+    (tmp_path / "annotations.xml").write_text("<annotations/>")
+    taken = {"stored": 1, "known": 0, "refused": []}
+    script = Script([*found, ok(taken)])
+    sent = ["--json", "take-back", "a", "3", str(tmp_path / "annotations.xml"), "--annotator", "ann"]
+    assert main([*sent, "--empty", "nothing"], transport=script) == 0
+    assert json.loads(capsys.readouterr().out) == taken
+    asked = script.requests[-1]
+    assert dict(asked.url.params) == {"part": "routed", "annotator": "ann", "empty": "nothing"}
+    assert (asked.content, asked.headers["Content-Type"]) == (b"<annotations/>", "application/xml")
 
 
 def test_the_command_carries_work_away_and_sends_all_answers_back_in_parts(

@@ -81,14 +81,17 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("project")
     found.add_argument("run", type=int, help="its number")
     found.add_argument("file", help="where the lines go")
-    found.add_argument("--shape", default="hypac", help="hypac or label-studio (%(default)s)")
+    found.add_argument("--shape", default="hypac", help="hypac, label-studio or cvat (%(default)s)")
+    found.add_argument("--image-seconds", type=int, help="give images by addresses that hold so long")
     found.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
     found = command("take-back", _take_back, "store what people answered in another program")
     found.add_argument("project")
     found.add_argument("run", type=int, help="its number")
-    found.add_argument("file", help="a list of rows as JSON, or one a line")
+    found.add_argument("file", help="a list of rows as JSON, or one a line; of CVAT annotations.xml")
     found.add_argument("--people", default="{}", help='JSON: who is who here, {"user 3": "ann"}')
     found.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
+    found.add_argument("--annotator", default="", help="of CVAT's file: who drew, by username here")
+    found.add_argument("--empty", default="wait", help="of CVAT's images without a box: wait or nothing")
     found = command("request", _request, "any request of the API")
     found.add_argument("method", type=str.upper, choices=["GET", "POST", "PUT", "PATCH", "DELETE"])
     found.add_argument("path", help="below /api/v1/")
@@ -136,8 +139,12 @@ def _deliver(client: Client, options: Any) -> Any:
 
 def _work(client: Client, options: Any) -> Any:
     run = client.projects.get(options.project).run(options.run)
-    conditions = run.waiting_work(options.part)["conditions"]
-    rows = run.work(options.shape, part=options.part)
+    waiting = run.waiting_work(options.part)
+    conditions = waiting["conditions"]
+    if options.shape == "cvat":
+        run.cvat_archive(options.file, part=options.part)
+        return {"file": options.file, "items": waiting["waiting"], "conditions": conditions}
+    rows = run.work(options.shape, part=options.part, image_seconds=options.image_seconds)
     count = 0
     with open(options.file, "w", encoding="utf-8") as file:
         for row in rows:
@@ -148,12 +155,18 @@ def _work(client: Client, options: Any) -> Any:
 
 def _take_back(client: Client, options: Any) -> Any:
     """Sent in parts; rows are counted over all of them."""
+    run = client.projects.get(options.project).run(options.run)
+    if options.file.endswith(".xml"):
+        return dict(
+            run.take_back_cvat(
+                options.file, annotator=options.annotator, part=options.part, empty=options.empty
+            )
+        )
     people = json.loads(options.people)
     with open(options.file, encoding="utf-8") as file:
         text = file.read()
     whole = text.lstrip().startswith("[")
     rows = json.loads(text) if whole else [json.loads(line) for line in text.split("\n") if line.strip()]
-    run = client.projects.get(options.project).run(options.run)
     told: dict[str, Any] = {"stored": 0, "known": 0, "refused": []}
     for start in range(0, len(rows), MOST_ROWS):
         taken = run.take_back(rows[start : start + MOST_ROWS], people=people, part=options.part)

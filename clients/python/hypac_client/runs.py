@@ -1,6 +1,8 @@
 """Runs: one plan, one draw, one analysis."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self, cast
 
 from hypac_client.deliveries import Delivery
@@ -174,12 +176,45 @@ class Run(Resource):
         """
         return cast(WaitingWork, self._get("work/", {"part": part}))
 
-    def work(self, shape: str = "hypac", *, part: str = "routed") -> Iterator[dict[str, Any]]:
+    def work(
+        self, shape: str = "hypac", *, part: str = "routed", image_seconds: int | None = None
+    ) -> Iterator[dict[str, Any]]:
         """What people still have to label, for another program: `shape` is `hypac` or `label-studio`, `part`
         is `routed`, once the run is routed, or `calibration`, where what `waiting_work` says has to be kept.
+        With `image_seconds` each image has an address that shows it for so long to whoever has it.
         Raises ConflictError where nothing of that part may be labelled elsewhere now.
         """
-        return lines(self._transport, f"{self._path}work.ndjson", {"shape": shape, "part": part})
+        asked = {"shape": shape, "part": part}
+        if image_seconds is not None:
+            asked["image_seconds"] = str(image_seconds)
+        return lines(self._transport, f"{self._path}work.ndjson", asked)
+
+    def cvat_archive(self, file: str | PathLike[str], *, part: str = "routed") -> Path:
+        """Images that wait for boxes, as a zip archive for CVAT."""
+        with self._transport.stream(f"{self._path}work/cvat/", params={"part": part}) as response:
+            with open(file, "wb") as out:
+                for piece in response.iter_bytes():
+                    out.write(piece)
+        return Path(file)
+
+    def take_back_cvat(
+        self,
+        file: str | PathLike[str],
+        *,
+        annotator: str,
+        part: str = "routed",
+        empty: str = "wait",
+    ) -> Taken:
+        """Store the boxes of a file that CVAT exported, `annotations.xml` of “CVAT for images 1.1”, drawn by
+        `annotator`. `empty="nothing"`: whoever drew looked at all of its images, and those without a box have
+        nothing to draw.
+        """
+        asked = {"part": part, "annotator": annotator, "empty": empty}
+        with open(file, "rb") as content:
+            answer = self._transport.upload(
+                f"{self._path}work/cvat/", content, media_type="application/xml", params=asked
+            )
+        return cast(Taken, answer)
 
     def take_back(
         self,
