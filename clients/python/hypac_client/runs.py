@@ -191,10 +191,10 @@ class Run(Resource):
 
     def cvat_archive(self, file: str | PathLike[str], *, part: str = "routed") -> Path:
         """Images that wait for boxes, as a zip archive for CVAT."""
-        with self._transport.stream(f"{self._path}work/cvat/", params={"part": part}) as response:
-            with open(file, "wb") as out:
-                for piece in response.iter_bytes():
-                    out.write(piece)
+        path = f"{self._path}work/cvat/"
+        with self._transport.stream(path, params={"part": part}) as response, open(file, "wb") as out:
+            for piece in response.iter_bytes():
+                out.write(piece)
         return Path(file)
 
     def take_back_cvat(
