@@ -19,12 +19,13 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_noop
 
 from annotation.common.bulk import copy_rows
-from annotation.common.value_reader import Value, reader_of
+from annotation.common.value_reader import Value, ValueReason, reader_of
 from annotation.imports.formats.base import GivenLabel
 from annotation.jobs.places import within
 from annotation.labelling import queue
 from annotation.labelling.validation import usable_lead_time
 from annotation.models import Item, Job, Label, Project, Settlement, User, WorkBatch, WorkItem
+from annotation.task_types.base import OF_FORM
 from annotation.words import Words
 
 MAX_NAME = User._meta.get_field("username").max_length or 150
@@ -114,9 +115,11 @@ class LabelKeeper:
             return None, given.problem
         if given.value == [] and not self._read.kind.empty_is_answer:
             return None, Words(gettext_noop("it is empty"))
-        value, _reason = self._read(given.value)
+        value, reason = self._read(given.value)
         if value is not None:
             return value, ""
+        if isinstance(reason, ValueReason) and reason.code == OF_FORM:
+            return None, reason
         has_choices = self._read.kind.has_choices
         words = (
             gettext_noop("it is no label of the project")

@@ -29,6 +29,8 @@ class ValueReason(str):
         return reason
 
 
+OF_FORM = "form"
+"""Code of a reason that repeats nothing of what was answered."""
 MISSING = ValueReason("no answer", "no_answer")
 
 

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _, gettext_lazy, ngettext
 
 from annotation.task_types.base import (
     MISSING,
+    OF_FORM,
     Choices,
     Labels,
     Read,
@@ -186,7 +187,7 @@ def _parsed(text: str) -> Any:
 
 def _fault(words: str) -> ValueReason:
     """What is wrong with the form, with nothing in it of what was answered."""
-    return ValueReason(words, "form")
+    return ValueReason(words, OF_FORM)
 
 
 def _read_box(entry: Any, labels: Labels) -> Box | str:

@@ -20,7 +20,10 @@ from annotation.projects.manage import ChoiceSpec, create_project, set_choices
 from annotation.review.agreement_queries import agreement
 from annotation.task_types import TASK_TYPES
 from annotation.task_types.boxes import MOST_BOXES
+from routing.label_studio.label_config import read_label_control
 from routing.sources.backends import TaskSpec
+from routing.sources.backends.label_studio_ml.calls import answer_of
+from routing.sources.backends.label_studio_ml.label_config import label_config
 from routing.sources.backends.llm.answers import schema_of
 from routing.sources.prompts import default_prompt, read_answer
 from routing.sources.suggested import add_suggested, found_models
@@ -29,6 +32,7 @@ from tests.annotation.imports.test_imports import storage
 from tests.annotation.labelling.test_annotate import fields
 from tests.boxes_story import CONFIG, regions
 from tests.label_studio_story import brought
+from tests.routing.sources.sending import problems, sent, uploaded
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.database
@@ -247,6 +251,45 @@ def test_tasks_of_label_studio_bring_addresses_labels_and_a_model(storage, db):
     add_suggested(project=project, user=project.created_by, prices={model.label_column: Decimal("0.01")})
     assert project.sources.get().backend == "recorded"
     assert config_of(project) == CONFIG.strip()
+
+
+def test_what_is_wrong_with_a_line_of_predictions_is_told_and_what_it_says_is_not(project):
+    make_image_items(project, 5)
+    wrong = [[{**CAT, "x": 99}], [{**CAT, "label": "secret"}], "boxes"]
+    lines = [
+        {"external_id": f"i{n}.png", "label": one, "confidence": 1} for n, one in enumerate([*wrong, []])
+    ]
+    job = sent(uploaded(project), lines)
+    assert (job.result["added"], job.result["problems"]) == (1, 3)
+    told = " ".join(problems(job).values())
+    assert "box 1: it reaches beyond the image" in told
+    assert "a label that the project does not have" in told
+    assert "secret" not in told
+
+
+def test_an_ml_backend_is_asked_for_boxes_and_gives_them():
+    spec = TaskSpec("boxes", choices=(("cat", "Cat"), ("dog", "Dog")))
+    config = label_config(spec)
+    assert (config.fields, config.control_tag) == ({"image": "Image"}, "RectangleLabels")
+    result = regions([DOG, CAT])
+    answer = answer_of({"result": result, "score": 0.7, "model_version": "yolo"}, config, spec.kind, "")
+    assert READ(answer.value)[0] == f"[{CAT_TEXT},{DOG_TEXT}]"
+    assert answer.raw == {"confidence": 0.7}
+    assert answer_of({"result": []}, config, spec.kind, "").value == "[]"
+    assert answer_of({}, config, spec.kind, "").reason == "no prediction"
+    other = [{**result[0], "type": "choices"}]
+    assert answer_of({"result": other}, config, spec.kind, "").reason == "no prediction"
+
+
+def test_boxes_are_served_as_label_studio_calls_their_labels(project):
+    config = CONFIG.replace('alias="cat"', 'alias="katze"').replace(' alias="dog"', "")
+    control = read_label_control(project, config)
+    found = control.result(f"[{CAT_TEXT},{DOG_TEXT}]", name="1", said_by="yolo")
+    labels = [region["value"]["rectanglelabels"] for region in found]
+    assert labels == [["Dog 🐕"], ["katze"]]
+    assert control.result("[]", name="1", said_by="yolo") == []
+    alone = config.replace('  <Label value="Dog 🐕"/>\n', "")
+    assert read_label_control(project, alone).result(f"[{DOG_TEXT}]", name="1", said_by="yolo") == []
 
 
 def test_the_kind_of_a_project_is_said_by_its_loss(db):

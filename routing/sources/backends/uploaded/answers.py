@@ -12,6 +12,7 @@ from annotation.common.value_reader import ValueReader, ValueReason
 from annotation.errors import InputError
 from annotation.imports.faults import fault
 from annotation.storable import storable_text
+from annotation.task_types.base import OF_FORM
 from routing.sources.backends.base import MOST_REASON, Answer
 from routing.sources.backends.cells import decimal_cell
 from routing.sources.backends.recorded import MAX_COUNT, PLACES, READERS
@@ -67,7 +68,7 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
             gettext_noop("It cannot be read."),
         )
         if not reader.kind.has_choices:
-            raise fault(unreadable, where="label")
+            raise _unreadable(why, unreadable)
         error = fault(no_label, where="label", raised_as=NoLabelError)
         assert isinstance(error, NoLabelError)  # noqa: S101
         error.said = why.quotes.strip() if isinstance(why, ValueReason) else ""
@@ -88,6 +89,16 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
     if finish := _text(line, "finish_reason").strip().lower()[:40]:
         answer["finish_reason"] = finish
     return Sent(external_id, answer)
+
+
+def _unreadable(why: str, words: str) -> InputError:
+    """What is wrong with its form may be told: nothing that it says stands in that."""
+    code = why.code if isinstance(why, ValueReason) else ""
+    if code == OF_FORM:
+        return fault(gettext_noop("It cannot be read: %(why)s."), where="label", why=str(why))
+    if code == "unknown_label":
+        words = gettext_noop("It names a label that the project does not have.")
+    return fault(words, where="label")
 
 
 def item_named(line: Mapping[str, Any], name: str) -> str:

@@ -1,0 +1,50 @@
+"""Boxes lie over their image where they were drawn, and are typed where somebody has them in JSON."""
+
+import json
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import BrowserContext, Page, expect
+
+from annotation.labelling import queue
+from annotation.models import Label
+from testbed.factories import add_member, make_image, make_image_items, make_project
+from tests.browser.sessions import log_in
+from tests.browser.test_labelling import ready
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+BOX = {"label": "cat", "x": 25, "y": 10, "width": 50, "height": 30}
+
+
+def test_a_box_lies_where_it_was_drawn(page: Page, context: BrowserContext) -> None:
+    project = make_project(task_type="boxes", choices=("cat",))
+    images = [make_image(number, size=(320, 200)) for number in range(2)]
+    items = make_image_items(project, images)
+    queue.create_batch(
+        project=project, item_ids=[item.pk for item in items], blind=False, priority=1, entropy=1
+    )
+    log_in(context, add_member(project))
+    page.goto(reverse("annotate", args=[project.slug]))
+    ready(page)
+    expect(page.get_by_text("Boxes are drawn in Label Studio or CVAT")).to_be_visible()
+    first = page.locator("#item-name").inner_text()
+    page.locator("#answer").fill(json.dumps([BOX]))
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#item-name")).not_to_have_text(first)
+    expect(page.locator("#answer")).to_have_value("")
+    page.wait_for_function("document.querySelector('[data-count=today]').textContent === '1'")
+    label = Label.objects.get()
+    page.goto(f"{reverse('annotate', args=[project.slug])}?correct={label.pk}")
+    image = page.locator(".boxes-image img")
+    expect(image).to_be_visible()
+    page.wait_for_function("document.querySelector('.boxes-image img').complete")
+    whole, drawn = image.bounding_box(), page.locator(".boxes-image rect[stroke]").bounding_box()
+    assert whole
+    assert drawn
+    assert drawn["x"] == pytest.approx(whole["x"] + whole["width"] / 4, abs=2)
+    assert drawn["y"] == pytest.approx(whole["y"] + whole["height"] / 10, abs=2)
+    assert drawn["width"] == pytest.approx(whole["width"] / 2, abs=4)
+    assert drawn["height"] == pytest.approx(whole["height"] * 0.3, abs=4)
+    log_in(context, project.created_by)
+    page.goto(reverse("item", args=[project.slug, label.item_id]))
+    expect(page.locator(".boxes-image rect[stroke]")).to_be_visible()
