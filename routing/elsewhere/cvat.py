@@ -40,10 +40,16 @@ def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]
     """The parts of a zip archive with what waits: the images, and `annotations.xml`, which has the labels and
     names every image without a box. That it was given out stands in the audit trail.
 
-    Raises ConflictError where nothing of that part may be labelled elsewhere now, or no boxes are asked for.
+    Raises ConflictError where nothing of that part may be labelled elsewhere now, or no boxes are asked for,
+    or where the images are not here.
     """
     check_boxes(run.project)
     batch = batch_for_elsewhere(run, part)
+    if not batch.work_items.filter(item__image__isnull=False).exists():
+        raise ConflictError(
+            _("The images of this project are not here, but at the addresses that its items have."),
+            code="no_images_here",
+        )
     audit.record(
         project=run.project,
         actor=user,

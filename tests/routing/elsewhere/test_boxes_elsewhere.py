@@ -17,7 +17,7 @@ from routing.core.verify import main as verify
 from routing.delivery.formats import FORMATS
 from routing.models import Run
 from testbed.delivered import delivered
-from testbed.worlds import make_world
+from testbed.worlds import Answers, make_world
 from tests.annotation.imports.test_imports import storage
 from tests.boxes_story import SIZE, regions, sides_of, world_of_boxes
 from tests.verify.reports import found_in
@@ -189,6 +189,17 @@ def test_cvat_has_no_shape_for_choices(client):
     client.force_login(world.manager)
     address = reverse("api_run_work_cvat", args=[world.project.slug, 1])
     assert client.get(address, {"part": "calibration"}).json()["code"] == "no_boxes_asked"
+
+
+def test_cvat_gets_no_addresses_of_images(client):
+    boxes = Answers(
+        "boxes", ("cat",), lambda random_: "[]", lambda random_, true: "[]", lambda random_, true: "[]"
+    )
+    world = make_world(60, answers=boxes)
+    world.calibrating(m=30)
+    client.force_login(world.manager)
+    address = reverse("api_run_work_cvat", args=[world.project.slug, 1])
+    assert client.get(address, {"part": "calibration"}).json()["code"] == "no_images_here"
 
 
 def test_images_have_addresses_only_where_they_are_asked_for(client, calibrating):
