@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.errors import ConflictError
+from annotation.imports.columns import shown_in_order
 from annotation.imports.formats.label_studio_names import META, plain_names
 from annotation.items.image_links import signed_name
 from annotation.models import Item, User, WorkBatch, WorkItem
@@ -134,7 +135,8 @@ def hand_out(
     )
     project = run.project
     secret = routing_port().model_columns(project=project)
-    columns = [name for name in columns_of_tasks(project) if name not in secret]
+    columns = [name for name in shown_in_order(project) if name not in secret]
+    of_images = [name for name in columns_of_tasks(project) if name not in secret]
     plain = plain_names(project.columns)
 
     def link(item: Item) -> str | None:
@@ -147,7 +149,10 @@ def hand_out(
         if format_name == HYPAC:
             linked = {} if (url := link(item)) is None else {"image_url": url}
             return {"item": item.pk, "name": item.external_id, **_seen(item), **linked}
-        seen = _data(item, columns, link(item))
+        if item.image_id is not None:
+            seen = {(of_images or ["image"])[0]: link(item) or item.short_name}
+        else:
+            seen = _data(item, columns)
         data = {plain.get(name, name): value for name, value in seen.items()}
         return {"data": data, "meta": {META: {"item": item.pk, "external_id": item.external_id}}}
 
@@ -166,9 +171,7 @@ def _seen(item: Item) -> dict[str, Any]:
     return {"text": item.text, "fields": item.fields, "image": image.sha256 if image else None}
 
 
-def _data(item: Item, columns: Sequence[str], link: str | None) -> dict[str, Any]:
+def _data(item: Item, columns: Sequence[str]) -> dict[str, Any]:
     """By the columns that the project's configuration for Label Studio shows."""
-    if item.image_id is not None:
-        return {columns[0] if columns else "image": link or item.short_name}
     cells = {name: item.data[name] for name in columns if name in item.data}
     return cells or {columns[0] if columns else "text": item.text}
