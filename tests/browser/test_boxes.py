@@ -5,11 +5,13 @@ import json
 import pytest
 from django.urls import reverse
 from playwright.sync_api import BrowserContext, Page, expect
+from pytest_django.live_server_helper import LiveServer
 
 from annotation.labelling import queue
 from annotation.models import Label
 from testbed.factories import add_member, make_image, make_image_items, make_project
 from tests.browser.sessions import log_in
+from tests.browser.test_accessibility import Looker
 from tests.browser.test_labelling import ready
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -48,3 +50,29 @@ def test_a_box_lies_where_it_was_drawn(page: Page, context: BrowserContext) -> N
     log_in(context, project.created_by)
     page.goto(reverse("item", args=[project.slug, label.item_id]))
     expect(page.locator(".boxes-image rect[stroke]")).to_be_visible()
+
+
+def test_pages_with_boxes_are_accessible(page: Page, live_server: LiveServer) -> None:
+    project = make_project(task_type="boxes", choices=("cat",))
+    items = make_image_items(project, [make_image(1, size=(320, 200))])
+    queue.create_batch(project=project, item_ids=[items[0].pk], blind=False, priority=1, entropy=1, overlap=2)
+    people = [add_member(project) for _ in range(2)]
+    for number, user in enumerate(people):
+        task = queue.claim(project=project, user=user)
+        assert task is not None
+        queue.submit(
+            user=user,
+            work_item_id=task.work_item.pk,
+            token=task.token,
+            value=[BOX] * (number + 1),
+            idempotency_key=user.username,
+        )
+    looker = Looker(page, live_server.url)
+    looker.be(people[0])
+    correct = f"{reverse('annotate', args=[project.slug])}?correct={Label.objects.order_by('pk')[0].pk}"
+    looker.look(correct, "correcting boxes")
+    looker.be(project.created_by)
+    looker.look(reverse("item", args=[project.slug, items[0].pk]), "an item with boxes")
+    looker.look(reverse("review", args=[project.slug]), "boxes that differ")
+    assert len(looker.seen) == 3
+    assert not looker.wrong
