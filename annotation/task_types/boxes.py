@@ -77,7 +77,7 @@ class Boxes(TaskType):
     )
     rows = 4
     monospaced = True
-    surely_read = r"\[\]"
+    surely_read = r"^\s*\[\]\s*$"
     prompt_question = "Find every object with one of these labels on the image, and the box around it."
     prompt_ending = (
         'Answer with a JSON list and nothing else, one object for each box: {{"label": ..., "x": ..., '
