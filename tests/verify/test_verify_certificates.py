@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from hypac_verify.certificate import LOSSES as KNOWN
 from hypac_verify.command import check
+from routing.core.losses import LOSSES
 from routing.core.verify import verify
 from testbed.forgeries import canonical
 from tests.core.certificates import make_files
@@ -131,3 +133,7 @@ def test_chains_without_end_are_refused_before_they_are_tested(tmp_path: Path) -
     found = found_in(tmp_path, {"certificate.json": canonical(document), "draw.jsonl": draw})
     assert (found.code, "more policies than the rule makes" in found.faults) == (1, True)
     assert time.monotonic() - began < 10
+
+
+def test_every_loss_that_a_certificate_may_name_is_known() -> None:
+    assert set(LOSSES.names()) == KNOWN
