@@ -22,7 +22,7 @@ from annotation.common.bulk import copy_rows
 from annotation.common.value_reader import Value, ValueReason, reader_of
 from annotation.imports.formats.base import GivenLabel
 from annotation.jobs.places import within
-from annotation.labelling import queue
+from annotation.labelling.alike import given_by_most
 from annotation.labelling.validation import usable_lead_time
 from annotation.models import Item, Job, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.task_types.base import OF_FORM
@@ -284,7 +284,7 @@ def _settle(batch: WorkBatch, values: dict[int, list[Value]]) -> None:
     Settlement.objects.bulk_create(
         Settlement(batch=batch, item_id=item, value=value, method=Settlement.Method.MAJORITY)
         for item, given in values.items()
-        if len(given) > 1 and (value := queue.majority(given)) is not None
+        if len(given) > 1 and (value := given_by_most(batch.project, given)) is not None
     )
 
 

@@ -2,6 +2,8 @@
 value, as with boxes, those are between which the project's loss is 0.
 """
 
+import json
+from collections import Counter
 from collections.abc import Hashable, Sequence
 
 from annotation.common.replaced_labels import replaced_labels
@@ -21,21 +23,47 @@ def are_alike(project: Project, first: Value, second: Value) -> bool:
     )
 
 
-def as_first(project: Project, values: Sequence[Value]) -> list[Value]:
-    """The answers to one item, each in place of those that are the same as it and come later."""
-    if not TASK_TYPES[project.task_type].compared_by_loss:
-        return list(values)
-    firsts: list[Value] = []
-    found = []
-    for value in values:
-        same = next((first for first in firsts if are_alike(project, first, value)), None)
-        if same is None:
-            firsts.append(value)
-        found.append(value if same is None else same)
-    return found
+def alike_by_loss(project: Project, first: Value, second: Value) -> bool:
+    """The same for answers that are not equal; False for types of which only equal ones are the same."""
+    return TASK_TYPES[project.task_type].compared_by_loss and are_alike(project, first, second)
+
+
+def given_by_most(project: Project, values: Sequence[Value]) -> Value | None:
+    """What more than half of the answers to one item are, or are the same as; None where there is nothing.
+
+    Of answers that are the same without being equal it is the one that most of them are the same as, of
+    several such the first. That A is the same as B and B as C does not say that A is the same as C.
+    """
+    counts = _counts(project, values)
+    most = max(counts, default=0)
+    return values[counts.index(most)] if 2 * most > len(values) else None
 
 
 def comparable_answers(project: Project, values: Sequence[Value]) -> list[Hashable]:
-    """What of the answers to one item counts when they are compared."""
+    """What of the answers to one item counts when they are compared, in whatever order they come: where they
+    can be the same without being equal, the one that most of them are the same as stands for these.
+    """
     kind, now = TASK_TYPES[project.task_type], replaced_labels(project).now
-    return [kind.comparable(value) for value in as_first(project, [now(value) for value in values])]
+    found: list[Hashable] = [kind.comparable(now(value)) for value in values]
+    if not kind.compared_by_loss:
+        return found
+    left = sorted(range(len(values)), key=lambda place: str(found[place]))
+    answers = [now(value) for value in values]
+    while left:
+        counts = _counts(project, [answers[place] for place in left])
+        chosen = left[counts.index(max(counts))]
+        same = [place for place in left if are_alike(project, answers[chosen], answers[place])]
+        for place in same:
+            found[place] = found[chosen]
+        left = [place for place in left if place not in same]
+    return found
+
+
+def _counts(project: Project, values: Sequence[Value]) -> list[int]:
+    """Of each answer how many are the same as it, itself among them."""
+    kind = TASK_TYPES[project.task_type]
+    if not kind.compared_by_loss:
+        texts = [json.dumps(value) for value in values]
+        number = Counter(texts)
+        return [number[text] for text in texts]
+    return [sum(are_alike(project, one, other) for other in values) for one in values]

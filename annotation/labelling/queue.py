@@ -30,7 +30,7 @@ from annotation.labelling.leases import (
     release_all,
 )
 from annotation.labelling.rostered import add_work, give_up_work_of, withdraw_work_of
-from annotation.labelling.settlement import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
+from annotation.labelling.settlement import adjudicate, settle_after, settle_batch_by_dawid_skene
 from annotation.labelling.stuck_items import (
     STUCK_ITEM_DECISIONS,
     ask_again,
@@ -65,7 +65,6 @@ __all__ = [
     "heartbeat",
     "held_item",
     "lock_batch",
-    "majority",
     "progress_together",
     "release",
     "release_all",

@@ -5,8 +5,6 @@ Dawid-Skene. All of it is taken from the item's own answers, except by Dawid-Ske
 other items how far each person is to be trusted.
 """
 
-import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +17,7 @@ from annotation.common.ranges import of_items
 from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.labelling.alike import as_first
+from annotation.labelling.alike import alike_by_loss, given_by_most
 from annotation.labelling.dawid_skene import dawid_skene
 from annotation.labelling.labels_of_record import answers_of, standing_of, unsettled
 from annotation.labelling.leases import NO_LEASE
@@ -76,7 +74,7 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
         return None
     now = replaced_labels(batch.project).now
     given = [now(label.value) for label in answers_of(batch, Item(pk=item_id))]
-    found = majority(as_first(batch.project, given))
+    found = given_by_most(batch.project, given)
     standing = standing_of(batch, item_id)
     if found is not None:
         if standing is not None and standing.value is not None and now(standing.value) == found:
@@ -106,13 +104,18 @@ def _settle_by_third(batch: WorkBatch, item_id: int) -> Settlement | None:
     given = {label.work_item.slot: label for label in answers_of(batch, Item(pk=item_id))}
     standing, third = standing_of(batch, item_id), work.get(2)
     now = replaced_labels(batch.project).now
-    if now(given[0].value) == now(given[1].value):
+
+    def alike(one: Label, other: Label) -> bool:
+        return alike_by_loss(batch.project, now(one.value), now(other.value))
+
+    if now(given[0].value) == now(given[1].value) or alike(given[0], given[1]):
         if third is not None and third.state in WorkItem.UNFINISHED:
             _move(third, State.WITHDRAWN)
         return _store_new(batch, item_id, standing, given[0].value)
     if third is not None and third.state == State.DONE:
         value, decider = given[2].value, given[2].annotator
-        if value in (given[0].value, given[1].value):
+        first_two = (given[0], given[1])
+        if value in [one.value for one in first_two] or any(alike(given[2], one) for one in first_two):
             return _store_new(batch, item_id, standing, value)
         return _store_new(batch, item_id, standing, value, Method.ADJUDICATED, decider)
     # A correction may come when the labels are locked: nobody can be asked then.
@@ -160,16 +163,6 @@ def _store_new(
     if standing is not None and standing.value == value:
         return None
     return _store(batch, item_id, standing, value, method, decided_by=decided_by)
-
-
-def majority(values: Sequence[Value]) -> Value | None:
-    """The value that more than half of these are; None where there is none."""
-    counted = Counter(json.dumps(value) for value in values)
-    for text, count in counted.most_common(1):
-        if 2 * count > len(values):
-            value: Value = json.loads(text)
-            return value
-    return None
 
 
 def adjudicate(

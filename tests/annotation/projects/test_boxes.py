@@ -1,6 +1,7 @@
 """Boxes on images: their one form, the pages on which they are shown, and what Label Studio says of them."""
 
 import html
+import itertools
 import json
 import re
 from decimal import Decimal
@@ -12,6 +13,7 @@ from annotation.common.value_reader import ValueReader, reader_of
 from annotation.errors import ConflictError, InputError
 from annotation.imports.formats.label_studio_results import value_of
 from annotation.labelling import queue
+from annotation.labelling.alike import are_alike, comparable_answers, given_by_most
 from annotation.labelling.known_answers import is_right
 from annotation.labelling.label_queries import in_words, with_choice
 from annotation.models import Label, Settlement
@@ -222,6 +224,73 @@ def test_what_two_draw_alike_is_settled_and_a_reviewer_takes_over_one_of_two(pro
     typed = html.unescape(re.search(r"<textarea id=\"answer\"[^>]*>\n(.*?)</textarea>", taken, re.DOTALL)[1])
     client.post(reverse("review_decide", args=[project.slug]), {**fields(taken), "value": typed})
     assert Settlement.objects.get(decided_by__isnull=False).value == wrong.value
+
+
+def decided_by_third(project, people):
+    """An image about which two are asked, and a third where they differ."""
+    (item,) = make_image_items(project, 1)
+    return queue.create_batch(
+        project=project,
+        item_ids=[item.pk],
+        blind=True,
+        priority=1,
+        entropy=1,
+        overlap=2,
+        people=lambda ids: [[person.pk for person in people] for _ in ids],
+        third_decides=True,
+    )
+
+
+def test_no_third_person_is_asked_where_two_draw_alike(project):
+    people = [add_member(project) for _ in range(2)]
+    batch = decided_by_third(project, people)
+    first = answered(project, people[0], [CAT])
+    answered(project, people[1], [NEAR])
+    settled = Settlement.objects.get()
+    assert (settled.value, settled.method) == (first.value, "majority")
+    assert batch.work_items.count() == 2
+
+
+def test_a_third_person_who_draws_as_one_of_two_decides_nothing_alone(project):
+    people = [add_member(project) for _ in range(3)]
+    batch = decided_by_third(project, people[:2])
+    answered(project, people[0], [CAT])
+    answered(project, people[1], [DOG])
+    assert not Settlement.objects.exists()
+    batch.work_items.create(
+        item=batch.work_items.first().item, slot=2, assigned_to=people[2], order=1, priority=1
+    )
+    third = answered(project, people[2], [NEAR])
+    settled = Settlement.objects.get()
+    assert (settled.value, settled.method, settled.decided_by) == (third.value, "majority", None)
+
+
+def cat_at(x):
+    return json.dumps([{"label": "cat", "x": x, "y": 0, "width": 30, "height": 30}], separators=(",", ":"))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((0, 8, 16))))
+def test_whoever_draws_between_two_is_like_most_of_them_in_whatever_order(project, order):
+    drawn = [cat_at(x) for x in order]
+    assert not are_alike(project, cat_at(0), cat_at(16))
+    assert given_by_most(project, drawn) == cat_at(8)
+    assert given_by_most(project, [cat_at(0), cat_at(16)]) is None
+    assert set(comparable_answers(project, drawn)) == {cat_at(8)}
+
+
+def test_labels_of_an_import_that_are_drawn_alike_are_settled(storage, db):
+    export = [
+        {
+            "id": 1,
+            "data": {"image": "https://pictures.example.org/1.png", "key": "k1"},
+            "annotations": [
+                {"result": regions([boxes]), "completed_by": who} for who, boxes in ((3, CAT), (4, NEAR))
+            ],
+        }
+    ]
+    _project, job = brought(export, config=CONFIG, text_column="image")
+    assert job.result["labels"] == 2
+    assert Settlement.objects.get().value == f"[{CAT_TEXT}]"
 
 
 def test_a_known_answer_is_right_where_the_loss_finds_no_difference(project):
