@@ -17,6 +17,7 @@ from annotation.errors import InputError
 from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import unsettled
 from annotation.models import Item, WorkItem
+from annotation.task_types import TASK_TYPES
 from routing.labels.conditions import by_model, by_person, delivered_as, to_choose_anew
 from routing.models import PoolItem, Prediction, Route, RunSource
 from routing.runs.covered import covered_items, covered_routes
@@ -185,7 +186,20 @@ def _commented(permission: ViewPermission) -> Q:
     return Q(pk__in=written.union(permission.labels().exclude(comment="").order_by().values("item")))
 
 
+def compares_stored_forms(permission: ViewPermission) -> bool:
+    """Whether the database can tell which answers differ: not where a loss says so, as with boxes."""
+    return not TASK_TYPES[permission.project.task_type].compared_by_loss
+
+
 def _differ(permission: ViewPermission, value: str) -> Q:
+    if not compares_stored_forms(permission):
+        raise InputError(
+            _(
+                "Whether two answers differ is for the project's loss to say here, so the table cannot be "
+                "filtered by it."
+            ),
+            where="differ",
+        )
     if value == "people":
         return people_differ(permission)
     if value != "sources":

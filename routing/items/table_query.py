@@ -12,7 +12,15 @@ from annotation.common import limits
 from annotation.common.replaced_labels import replaced_labels
 from annotation.errors import InputError
 from annotation.task_types import TASK_TYPES
-from routing.items.filters import FILTERS, NOBODY, PERSON, HiddenError, conditions, names_of_sources
+from routing.items.filters import (
+    FILTERS,
+    NOBODY,
+    PERSON,
+    HiddenError,
+    compares_stored_forms,
+    conditions,
+    names_of_sources,
+)
 from routing.items.sorts import DEFAULT, NAMES, SORTS
 from routing.visibility import ViewPermission
 
@@ -170,13 +178,15 @@ def options(permission: ViewPermission) -> dict[str, Options]:
         ],
         "flag": [("open", _("Flagged")), ("resolved", _("Flag seen to"))],
         "comment": [("any", _("With a comment"))],
-        "differ": [("people", _("Between people"))],
         "same": [("any", _("Also under another name"))],
     }
     if permission.run is not None:
         found["by"] += [*sources, (NOBODY, _("Nobody: no label yet"))]
         found["sent"] = [*sources, (PERSON, _("People"))]
-        found["differ"].append(("sources", _("Between sources")))
+    if compares_stored_forms(permission):
+        found["differ"] = [("people", _("Between people"))]
+        if permission.run is not None:
+            found["differ"].append(("sources", _("Between sources")))
     if TASK_TYPES[permission.project.task_type].has_labels:
         choices = list(permission.project.choices.values_list("key", "name"))
         found["label"] = found["human"] = choices
@@ -215,7 +225,7 @@ def fields(
             continue
         if kind == "number" and permission.run is None:
             continue
-        if name == "sent" and kind == "text":
+        if name in ("sent", "differ") and not known.get(name):
             continue
         yield {
             "name": name,

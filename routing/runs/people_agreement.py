@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import as_text
+from annotation.labelling.alike import alike_by_loss
 from annotation.models import Label, WorkItem
 from annotation.templatetags.hypac import number, percent
 from routing.core.reference.estimate import CONFIDENCE, overlap_disagreement
@@ -29,7 +30,8 @@ def people_agreement(run: Run) -> dict[str, Any]:
     [0, 1] of all items of the run, None where nothing is known.
 
     Which items are put to several people is decided by a hash, so that they are a simple random sample of the
-    run's. Two answers differ where their stored forms do. Of more than two answers one pair counts, chosen by
+    run's. Two answers differ where their stored forms do and, as with boxes, the project's loss finds a
+    difference. Of more than two answers one pair counts, chosen by
     a hash. What a reviewer decided is no person's answer.
     """
     several = WorkItem.objects.filter(batch=run.routed_batch_id, slot=SECOND)
@@ -46,7 +48,7 @@ def people_agreement(run: Run) -> dict[str, Any]:
         SharedItem(name, tuple(text for _, text in sorted(said[pk].items()))) for pk, name in names.items()
     ]
     pairs = [pair for pair in one_pair(shared, salt=run.salt) if pair is not None]
-    differ, unknown = sum(first != second for first, second in pairs), len(shared) - len(pairs)
+    differ, unknown = sum(_unlike(run, *pair) for pair in pairs), len(shared) - len(pairs)
     share = overlap_disagreement(
         pool_size=run.pool_size, pairs=len(shared), different=differ, unknown=unknown
     )
@@ -59,6 +61,10 @@ def people_agreement(run: Run) -> dict[str, Any]:
         "low": share.low if pairs else None,
         "high": share.high if pairs else None,
     }
+
+
+def _unlike(run: Run, first: str, second: str) -> bool:
+    return first != second and not alike_by_loss(run.project, first, second)
 
 
 def nothing_certified() -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from annotation.common.replaced_labels import choice_names, replaced_labels
 from annotation.common.value_reader import Value, as_text
 from annotation.errors import HypacError
+from annotation.labelling.alike import alike_by_loss
 from annotation.labelling.label_queries import in_words
 from annotation.models import Item, Project
 from annotation.task_types import TASK_TYPES
@@ -206,7 +207,7 @@ def compared(first: CandidateResult, second: CandidateResult) -> Comparison:
         right = (one.wrong is False, other.wrong is False)
         only[0] += right == (True, False)
         only[1] += right == (False, True)
-        if _said(project, one) != _said(project, other):
+        if not _same(project, one, other):
             words = (_in_words(one, names), _in_words(other, names))
             rows.append(Difference(held[pk].item, in_words(labels[pk], names), words, right))
     return Comparison(first.candidate, second.candidate, len(both), rows, only[0], only[1])
@@ -255,6 +256,7 @@ class _Errors:
     """
 
     def __init__(self, project: Project, known: Mapping[int, Value]) -> None:
+        self._project = project
         self._known, self._seen = known, dict[tuple[str, str], bool]()
         self._kind, self._now = TASK_TYPES[project.task_type], replaced_labels(project).now
         self._loss: Loss | None = None
@@ -275,7 +277,8 @@ class _Errors:
                 return bool(losses_of(self._loss, [as_text(label)], [as_text(answer)])[0])
             except LossError:
                 pass
-        return self._kind.comparable(label) != self._kind.comparable(answer)
+        same = self._kind.comparable(label) == self._kind.comparable(answer)
+        return not same and not alike_by_loss(self._project, label, answer)
 
 
 def _scores(source: Source, candidates: Sequence[PromptCandidate]) -> dict[int, str]:
@@ -293,6 +296,17 @@ def _said(project: Project, answer: OneAnswer) -> object:
     if answer.value is None:
         return None
     return TASK_TYPES[project.task_type].comparable(replaced_labels(project).now(answer.value))
+
+
+def _same(project: Project, one: OneAnswer, other: OneAnswer) -> bool:
+    if _said(project, one) == _said(project, other):
+        return True
+    now = replaced_labels(project).now
+    return (
+        one.value is not None
+        and other.value is not None
+        and alike_by_loss(project, now(one.value), now(other.value))
+    )
 
 
 def _in_words(answer: OneAnswer, names: Mapping[str, str]) -> str:

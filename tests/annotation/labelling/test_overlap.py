@@ -128,7 +128,7 @@ class TestSettling:
         assert answers_of(desk.batch, desk.items[0]) == [labels[0], newest, labels[2]]
 
     def test_lists_of_labels_are_compared_as_a_whole(self) -> None:
-        project = make_project(task_type="multi_choice", choices=("a", "b"))
+        project = make_project(task_type="multiple_choice", choices=("a", "b"))
         assert given_by_most(project, [["a", "b"], ["a", "b"], ["a"]]) == ["a", "b"]
         assert given_by_most(project, [["a", "b"], ["b"], ["a"]]) is None
         assert given_by_most(project, [[], [], ["a"]]) == []

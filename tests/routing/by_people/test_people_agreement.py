@@ -1,13 +1,16 @@
 """How far people agree in a run without any model."""
 
+import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from django.urls import reverse
 
 from annotation.labelling import queue
 from annotation.models import Label, WorkItem
 from routing.runs.people_agreement import agreement_in_words, people_agreement
-from testbed.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_image_items, make_items, make_project
 from tests.routing.by_people.people import answer, asked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -59,3 +62,23 @@ class TestAgreement:
         run = asked(project)
         answer(project, annotator)
         assert "each item was put to one of them" in agreement_in_words(people_agreement(run))[0]
+
+    def test_boxes_differ_where_the_loss_finds_a_difference_and_no_filter_says_otherwise(
+        self, client_of: Any
+    ) -> None:
+        project = make_project(task_type="boxes", choices=("cat",))
+        people = [add_member(project, "annotator") for _ in range(2)]
+        make_image_items(project, 4)
+        run = asked(project, overlap=2)
+        near, far = (
+            json.dumps([{"label": "cat", "x": x, "y": 10, "width": 30, "height": 30}]) for x in (10.5, 60)
+        )
+        answer(project, people[0], near.replace("10.5", "10"))
+        answer(project, people[1], near, most=3)
+        answer(project, people[1], far)
+        figure = people_agreement(run)
+        assert (figure["items"], figure["unknown"], figure["differ"]) == (4, 0, 1)
+        client, address = client_of(project.created_by), reverse("items", args=[project.slug])
+        assert 'name="differ"' not in client.get(address).content.decode()
+        refused = client.get(address, {"differ": "people"}).content.decode()
+        assert "s loss to say here" in refused
