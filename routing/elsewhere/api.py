@@ -17,14 +17,14 @@ from rest_framework.response import Response
 from annotation.common.api.streams import NDJSON, AnyType, NdjsonRenderer, ndjson
 from annotation.common.api.uploads import TakesStream, received
 from annotation.errors import InputError
+from annotation.items.image_links import LONGEST
 from routing.elsewhere import cvat
 from routing.elsewhere.answers import MOST, answers_in, take_back
+from routing.elsewhere.cvat_files import MOST_BYTES
 from routing.elsewhere.work import FORMATS, HYPAC, PARTS, ROUTED, hand_out, waiting
 from routing.runs.api import RunView
 
 MOST_PEOPLE, MOST_NAME = 1000, 254
-MOST_SECONDS = 30 * 24 * 3600
-"""That addresses of images hold: people elsewhere take days."""
 PART_HELP = "Items that people label once the run is routed, or those of its calibration set, blind."
 
 
@@ -37,7 +37,7 @@ class WorkQuery(PartQuery):
     image_seconds = serializers.IntegerField(
         required=False,
         min_value=1,
-        max_value=MOST_SECONDS,
+        max_value=LONGEST,
         help_text="Give each image by an address that needs no token and holds for so long; otherwise by its "
         "name alone.",
     )
@@ -172,10 +172,10 @@ class RunWorkCvat(TakesStream, RunView):
         run, asked = self.find_run(number), self.query(CvatQuery)
         cvat.check_boxes(run.project)
         with received(request) as body:
-            content = body.read(cvat.MOST_BYTES + 1)
-        if len(content) > cvat.MOST_BYTES:
+            content = body.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
             words = _("The file has more than %(most)s bytes. Export the jobs of the task one by one.")
-            raise InputError(words % {"most": f"{cvat.MOST_BYTES:,}"}, where="body")
+            raise InputError(words % {"most": f"{MOST_BYTES:,}"}, where="body")
         given = cvat.answers_of(content, annotator=asked["annotator"], empty=asked["empty"])
         taken = take_back(run=run, actor=self.access.user, given=given, people={}, part=asked["part"])
         return Response(asdict(taken))

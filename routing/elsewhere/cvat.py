@@ -5,7 +5,7 @@ CVAT knows a frame by the name of its file alone, so the number of the item begi
 
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -19,20 +19,23 @@ from annotation.common.files import BLOCK, open_file
 from annotation.errors import ConflictError, InputError
 from annotation.models import Item, Project, User
 from annotation.task_types import TASK_TYPES
+from annotation.task_types.base import short
 from routing.delivery.downloads import FIRST_MOMENT, READ_BY_ALL, Pipe
-from routing.elsewhere.answers import MOST_ANSWERS, Given
+from routing.elsewhere.answers import Given
+from routing.elsewhere.cvat_files import Frame, read_file
 from routing.elsewhere.work import PAGE, batch_for_elsewhere, waiting_work
 from routing.models import Run
 
 CVAT = "cvat"
 FILE, FOLDER = "annotations.xml", "images"
-MOST_BYTES = 32 * 1024**2
 WAIT, NOTHING = "wait", "nothing"
 EMPTY = (WAIT, NOTHING)
 """What an image without a box says: that nobody looked at it yet, or that there is nothing to draw."""
-SHAPES = frozenset({"polygon", "polyline", "points", "ellipse", "cuboid", "mask", "skeleton"})
+MOST_PIXELS = 10**6
 _ENDINGS = {"image/jpeg": "jpg"}
 _NUMBER = re.compile(r"(?:^|[/\\])([0-9]{1,18})_[^/\\]*\Z")
+_SIZE = re.compile(r"[0-9]{1,7}")
+_LONGEST_NUMBER = 60
 _PERCENT = Decimal(100)
 
 
@@ -128,48 +131,40 @@ def answers_of(content: bytes, *, annotator: str, empty: str) -> list[Given]:
 
     Raises InputError for what is no such file.
     """
-    root = _parsed(content)
-    images = root.findall("image") if root.tag == "annotations" else []
-    if not images:
+    found = read_file(content)
+    if not found:
         raise InputError(
             _("There is no image in this file. Export the task in the format “CVAT for images 1.1”."),
             where="body",
         )
-    if len(images) > MOST_ANSWERS:
-        raise InputError(
-            _("More than %(most)s images are in this file. Export the jobs of the task one by one.")
-            % {"most": f"{MOST_ANSWERS:,}"},
-            where="body",
-        )
     return [
-        _given(image, row=row, annotator=annotator, empty=empty) for row, image in enumerate(images, start=1)
+        _given(image, row=row, annotator=annotator, empty=empty) for row, image in enumerate(found, start=1)
     ]
 
 
-def _given(image: ElementTree.Element, *, row: int, annotator: str, empty: str) -> Given:
-    number = _NUMBER.search(image.get("name", ""))
+def _given(image: Frame, *, row: int, annotator: str, empty: str) -> Given:
+    number = _NUMBER.search(image.fields.get("name", ""))
     item = int(number[1]) if number else None
     value, problem = _value(image, empty)
     return Given(row, item, value, annotator, problem=problem)
 
 
-def _value(image: ElementTree.Element, empty: str) -> tuple[list[dict[str, Any]] | None, str]:
+def _value(image: Frame, empty: str) -> tuple[list[dict[str, Any]] | None, str]:
     """The boxes and "", or None and why there are none, in a sentence."""
-    if others := sorted({str(shape.tag) for shape in image} & SHAPES):
-        return None, _("It has a %(shape)s: only rectangles are boxes.") % {"shape": others[0]}
-    boxes = image.findall("box")
-    if not boxes and empty == WAIT:
+    if image.other:
+        return None, _("It has a %(shape)s: only rectangles are boxes.") % {"shape": short(image.other)}
+    if not image.boxes and empty == WAIT:
         return None, _(
             "It has no box. If whoever drew looked at all of these images, send the file again with "
             "empty=nothing."
         )
-    width, height = (_number(image.get(side)) for side in ("width", "height"))
-    if not width or not height or min(width, height) < 0:
-        return None, _("Its width and height are not there.")
-    return [_box(box, width, height) for box in boxes], ""
+    width, height = (_pixels(image.fields.get(side, "")) for side in ("width", "height"))
+    if not width or not height:
+        return None, _("Its width and height are not there: whole numbers of pixels from 1 to 1,000,000.")
+    return [_box(box, width, height) for box in image.boxes], ""
 
 
-def _box(box: ElementTree.Element, width: Decimal, height: Decimal) -> dict[str, Any]:
+def _box(box: Mapping[str, str], width: int, height: int) -> dict[str, Any]:
     """In percent; a side that is no number is left out, which whoever reads the box says."""
     edges = [_number(box.get(name)) for name in ("xtl", "ytl", "xbr", "ybr")]
     found: dict[str, Any] = {"label": box.get("label"), "rotation": box.get("rotation") or 0}
@@ -185,29 +180,19 @@ def _box(box: ElementTree.Element, width: Decimal, height: Decimal) -> dict[str,
     return found | {side: float(_PERCENT * share) for side, share in sides.items()}
 
 
+def _pixels(text: str) -> int | None:
+    """The width or height of an image."""
+    return int(text) if _SIZE.fullmatch(text) and 1 <= int(text) <= MOST_PIXELS else None
+
+
 def _number(text: str | None) -> Decimal | None:
+    """A place in pixels; None for what is none, or so small or large that to divide it fails."""
     with suppress(InvalidOperation):
-        number = Decimal(text or "")
-        return number if number.is_finite() and number.copy_abs() < 10**9 else None
+        number = Decimal(text if text and len(text) <= _LONGEST_NUMBER else "")
+        if number.is_finite() and (number == 0 or abs(number.adjusted()) < 10):
+            return number
+        return Decimal(0) if number.is_finite() and number.adjusted() < 0 else None
     return None
-
-
-def _parsed(content: bytes) -> ElementTree.Element:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(_("This is no text in UTF-8."), where="body") from None
-    # Even within a comment: what is one, only a parser knows.
-    if re.search(r"<!(?!--)", text):
-        raise InputError(_("It needs no <!DOCTYPE>, <!ENTITY> or <![CDATA[; leave them out."), where="body")
-    try:
-        return ElementTree.fromstring(re.sub(r"\A\s*<\?xml[^>]*\?>", "", text))  # noqa: S314 - without entities
-    except (ElementTree.ParseError, ValueError, RecursionError) as error:
-        raise InputError(
-            _("This is no XML (%(error)s). Send annotations.xml out of the archive that CVAT exports.")
-            % {"error": str(error)[:200]},
-            where="body",
-        ) from None
 
 
 def check_boxes(project: Project) -> None:
