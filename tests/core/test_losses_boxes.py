@@ -142,3 +142,31 @@ def test_as_many_boxes_as_a_label_may_have_are_compared() -> None:
 )
 def test_the_verifier_knows_no_other_parameters(params: dict[str, Any]) -> None:
     assert same_boxes(params) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"label":"cat","x":10,"x":60,"y":10,"width":20,"height":20}]',
+        '[{"label":"cat","x":10,"y":10,"width":20,"height":20,"z":NaN}]',
+        boxes(*[A] * 501),
+    ],
+)
+def test_what_two_readers_might_read_differently_is_no_list_of_boxes_to_either(text: str) -> None:
+    same = same_boxes({})
+    assert same is not None
+    assert read_boxes(text) is None
+    assert not same(boxes(A), text)
+    with pytest.raises(LossError):
+        make_loss("boxes_right")(text, boxes(A))
+    with pytest.raises(ValueError, match="no list of boxes"):
+        same(text, boxes(A))
+
+
+def test_many_boxes_are_paired_by_both_alike() -> None:
+    many = [(n % 25 * 4, n // 25 * 5, 4, 5) for n in range(500)]
+    moved = [(min(x + 1, 96), y, width, height) for x, y, width, height in many]
+    same = same_boxes({"iou": "0.5"})
+    assert same is not None
+    assert same(boxes(*many), boxes(*moved[::-1]))
+    assert make_loss("boxes_right", {"iou": "0.5"})(boxes(*many), boxes(*moved[::-1])) == 0

@@ -12,7 +12,7 @@ from fractions import Fraction
 from hypac_verify.reading import Document, UnusableError, parse
 
 SIDES = ("x", "y", "width", "height")
-UNIT, STEPS, MOST = 10_000, 1_000, 2_000
+UNIT, STEPS, MOST = 10_000, 1_000, 500
 Box = tuple[int, int, int, int]
 """Edges: left, top, right, bottom."""
 
@@ -81,25 +81,41 @@ def _units(number: object) -> int | None:
         return None
 
 
-def _alike(one: Box, other: Box, iou: Fraction) -> bool:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    common = max(width, 0) * max(height, 0)
-    union = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - common
-    return common * iou.denominator >= union * iou.numerator
+def _area(box: Box) -> int:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _near(box: Box, others: list[tuple[Box, int]], iou: Fraction) -> list[int]:
+    """The places of those that are one with this box; each of the others comes with its area."""
+    left, top, right, bottom = box
+    area, found = _area(box), []
+    over, under = iou.numerator, iou.denominator
+    for place, (other, its_area) in enumerate(others):
+        width = min(right, other[2]) - max(left, other[0])
+        if width <= 0:
+            continue
+        height = min(bottom, other[3]) - max(top, other[1])
+        if height <= 0:
+            continue
+        common = width * height
+        if common * under >= (area + its_area - common) * over:
+            found.append(place)
+    return found
 
 
 def _pairs(first: list[Box], second: list[Box], iou: Fraction) -> int:
     """The most pairs of alike boxes, no box in two of them: as long as a box finds one, those before it may
     have to take another (augmenting paths).
     """
-    near = [[place for place, other in enumerate(second) if _alike(box, other, iou)] for box in first]
-    taken: dict[int, int] = {}
-    return sum(_finds(start, near, taken) for start in range(len(first)))
+    others = [(other, _area(other)) for other in second]
+    near = [_near(box, others, iou) for box in first]
+    owner: dict[int, int] = {}
+    owned: dict[int, int] = {}
+    return sum(_finds(start, near, owner, owned) for start in range(len(first)))
 
 
-def _finds(start: int, near: list[list[int]], taken: dict[int, int]) -> bool:
-    """Whether a box gets one of the other side; `taken` has who has which."""
+def _finds(start: int, near: list[list[int]], owner: dict[int, int], owned: dict[int, int]) -> bool:
+    """Whether a box gets one of the other side; `owner` has who has which, `owned` the same from there."""
     came: dict[int, int] = {}
     waiting = [start]
     for box in waiting:
@@ -107,13 +123,14 @@ def _finds(start: int, near: list[list[int]], taken: dict[int, int]) -> bool:
             if place in came:
                 continue
             came[place] = box
-            if place in taken:
-                waiting.append(taken[place])
+            if place in owner:
+                waiting.append(owner[place])
                 continue
             end: int | None = place
             while end is not None:
-                box_of_end = came[end]
-                before = next((at for at, who in taken.items() if who == box_of_end), None)
-                taken[end], end = box_of_end, before
+                taker = came[end]
+                before = owned.get(taker)
+                owner[end], owned[taker] = taker, end
+                end = before
             return True
     return False

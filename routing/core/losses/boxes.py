@@ -24,7 +24,7 @@ LARGEST = 100 * UNIT
 STEPS = 1_000
 """Of a share that is a parameter. With larger ones areas times shares would not fit into 64 bits."""
 SMALLEST = Decimal(1) / STEPS
-MOST = 2_000
+MOST = 500
 """Boxes of one text."""
 
 IOU: Mapping[str, str] = {
@@ -38,10 +38,13 @@ def read_boxes(text: str) -> dict[str, Ints] | None:
     """By label the edges (n, 4) left, top, right, bottom of the boxes that ``text`` is, in ten-thousandths of
     a percent; None where it is no list of boxes.
 
-    A JSON list of objects with `label` and `x`, `y`, `width`, `height` in percent of the image.
+    A JSON list of at most `MOST` objects with `label` and `x`, `y`, `width`, `height` in percent of the
+    image. None names a field twice: two readers might take another one of them.
     """
     try:
-        entries = json.loads(text, parse_float=Decimal)
+        entries = json.loads(
+            text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_named_once
+        )
     except (ValueError, RecursionError, ArithmeticError):
         return None
     if not isinstance(entries, list) or len(entries) > MOST:
@@ -56,6 +59,17 @@ def read_boxes(text: str) -> dict[str, Ints] | None:
             return None
         found.setdefault(entry["label"], []).append((x, y, x + width, y + height))
     return {label: np.array(rows, dtype=np.int64) for label, rows in found.items()}
+
+
+def _named_once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(fields)
+    if len(found) < len(fields):
+        raise ValueError("a field is named twice")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _units(number: Any) -> int | None:
