@@ -28,6 +28,8 @@ from routing.models import Run
 
 CVAT = "cvat"
 FILE, FOLDER = "annotations.xml", "images"
+LEFT_OUT = "left-out.txt"
+"""Number and name of each item that waits and whose image is not in the archive, where there are any."""
 WAIT, NOTHING = "wait", "nothing"
 EMPTY = (WAIT, NOTHING)
 """What an image without a box says: that nobody looked at it yet, or that there is nothing to draw."""
@@ -63,23 +65,29 @@ def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]
     project = run.project
 
     def parts() -> Iterator[bytes]:
-        pipe, frames = Pipe(), list[tuple[str, tuple[int, int]]]()
+        pipe, frames, left_out = Pipe(), list[tuple[str, tuple[int, int]]](), list[str]()
         ids = waiting_work(batch)
         with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as made:  # type: ignore[call-overload]
             for start in range(0, len(ids), PAGE):
                 found = Item.objects.select_related("image").in_bulk(ids[start : start + PAGE])
                 for item in (found[pk] for pk in ids[start : start + PAGE] if pk in found):
-                    if item.image is not None:
-                        name = name_of(item)
-                        frames.append((name, _size(item)))
-                        with (
-                            open_file(item.image) as content,
-                            made.open(_entry(f"{FOLDER}/{name}"), "w") as out,
-                        ):
-                            while block := content.read(BLOCK):
-                                out.write(block)
-                                yield pipe.take()
+                    # Before the first byte of it is sent: later nothing could be said any more.
+                    size = _size(item)
+                    if size is None or item.image is None:
+                        left_out.append(f"{item.pk}\t{' '.join(item.short_name.split())}")
+                        continue
+                    name = name_of(item)
+                    frames.append((name, size))
+                    with (
+                        open_file(item.image) as content,
+                        made.open(_entry(f"{FOLDER}/{name}"), "w") as out,
+                    ):
+                        while block := content.read(BLOCK):
+                            out.write(block)
+                            yield pipe.take()
             made.writestr(_entry(FILE), written(project, frames))
+            if left_out:
+                made.writestr(_entry(LEFT_OUT), "".join(f"{line}\n" for line in left_out))
         yield pipe.take()
 
     return parts
@@ -99,11 +107,17 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return info
 
 
-def _size(item: Item) -> tuple[int, int]:
-    """Width and height in pixels, of the file's head."""
-    assert item.image is not None  # noqa: S101
-    with open_file(item.image) as content, Image.open(content) as image:
-        return image.size
+def _size(item: Item) -> tuple[int, int] | None:
+    """Width and height in pixels, of the file's head; None for an item without an image, or whose file is
+    lost or no image any more.
+    """
+    if item.image is None:
+        return None
+    try:
+        with open_file(item.image) as content, Image.open(content) as image:
+            return image.size
+    except (InputError, OSError):
+        return None
 
 
 def written(project: Project, frames: Sequence[tuple[str, tuple[int, int]]]) -> bytes:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
+from django.core.files.storage import default_storage
 from django.urls import reverse
 from PIL import Image
 
@@ -143,6 +144,21 @@ def test_a_file_of_cvat_goes_there_and_comes_back(client, calibrating):
     loss = make_loss("boxes_right", {"iou": "0.99"})
     for label in Label.objects.select_related("item"):
         assert loss(world.truth[label.item.external_id], label.value) == 0
+
+
+def test_an_image_that_is_lost_is_left_out_and_named(client, calibrating):
+    world, _truth = calibrating
+    whole = cvat(client, world)
+    assert "left-out.txt" not in whole.namelist()
+    batch = world.project.runs.get().calibration_batch
+    item = batch.work_items.select_related("item__image").order_by("pk")[3].item
+    default_storage.delete(item.image.storage_name)
+    made = cvat(client, world)
+    assert made.testzip() is None
+    assert made.read("left-out.txt").decode() == f"{item.pk}\t{item.short_name}\n"
+    assert len(made.namelist()) == len(whole.namelist())  # one image less, and the file that names it
+    frames = ElementTree.fromstring(made.read("annotations.xml")).findall("image")  # noqa: S314 - ours
+    assert item.pk not in {int(image.get("name").partition("_")[0]) for image in frames}
 
 
 def test_what_no_box_is_told_with_its_image(client, calibrating):
