@@ -44,7 +44,9 @@ def value_of(results: Any) -> tuple[Any, str]:
                 )
             (values,) = controls.values()
             return _joined(kind, values), ""
-    return None, Words(gettext_noop("it has no choice, rating, number or text about the whole task"))
+    return None, Words(
+        gettext_noop("it has no choice, rating, number, text or rectangle about the whole task")
+    )
 
 
 def box_of(value: Mapping[str, Any]) -> dict[str, Any]:
