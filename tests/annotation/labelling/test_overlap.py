@@ -8,11 +8,9 @@ from django.db import connection
 
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling import queue
-from annotation.labelling.alike import given_by_most
 from annotation.labelling.labels_of_record import answers_of, disagreements, record_values
 from annotation.labelling.queries import waiting_for
 from annotation.models import AuditEvent, Label, Settlement, WorkBatch, WorkItem
-from testbed.factories import make_project
 from tests.annotation.labelling.several import SeveralDesk as Desk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
@@ -126,12 +124,6 @@ class TestSettling:
         labels = desk.answer("cat", "cat", "dog")
         newest = desk.correct(labels[1], "emu")
         assert answers_of(desk.batch, desk.items[0]) == [labels[0], newest, labels[2]]
-
-    def test_lists_of_labels_are_compared_as_a_whole(self) -> None:
-        project = make_project(task_type="multiple_choice", choices=("a", "b"))
-        assert given_by_most(project, [["a", "b"], ["a", "b"], ["a"]]) == ["a", "b"]
-        assert given_by_most(project, [["a", "b"], ["b"], ["a"]]) is None
-        assert given_by_most(project, [[], [], ["a"]]) == []
 
 
 class TestAdjudicating:
