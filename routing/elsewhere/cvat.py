@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from django.utils.translation import gettext as _
-from PIL import Image
+from PIL import ExifTags, Image
 
 from annotation.common import audit
 from annotation.common.files import BLOCK, open_file
@@ -34,6 +34,7 @@ WAIT, NOTHING = "wait", "nothing"
 EMPTY = (WAIT, NOTHING)
 """What an image without a box says: that nobody looked at it yet, or that there is nothing to draw."""
 MOST_PIXELS = 10**6
+_ON_ITS_SIDE = range(5, 9)
 _ENDINGS = {"image/jpeg": "jpg"}
 _NUMBER = re.compile(r"(?:^|[/\\])([0-9]{1,18})_[^/\\]*\Z")
 _SIZE = re.compile(r"[0-9]{1,7}")
@@ -108,14 +109,16 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _size(item: Item) -> tuple[int, int] | None:
-    """Width and height in pixels, of the file's head; None for an item without an image, or whose file is
-    lost or no image any more.
+    """Width and height in pixels, of the file's head, as programs show it that turn it by its EXIF; None
+    for an item without an image, or whose file is lost or no image any more.
     """
     if item.image is None:
         return None
     try:
         with open_file(item.image) as content, Image.open(content) as image:
-            return image.size
+            width, height = image.size
+            on_its_side = image.getexif().get(ExifTags.Base.Orientation) in _ON_ITS_SIDE
+            return (height, width) if on_its_side else (width, height)
     except (InputError, OSError):
         return None
 

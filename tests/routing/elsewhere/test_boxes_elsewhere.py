@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from django.core.files.storage import default_storage
 from django.urls import reverse
-from PIL import Image
+from PIL import ExifTags, Image
 
 from annotation.models import AuditEvent, Item, Label
 from routing.core.losses import make_loss
@@ -159,6 +159,20 @@ def test_an_image_that_is_lost_is_left_out_and_named(client, calibrating):
     assert len(made.namelist()) == len(whole.namelist())  # one image less, and the file that names it
     frames = ElementTree.fromstring(made.read("annotations.xml")).findall("image")  # noqa: S314 - ours
     assert item.pk not in {int(image.get("name").partition("_")[0]) for image in frames}
+
+
+def test_an_image_on_its_side_has_the_size_in_which_it_is_shown(client, calibrating):
+    world, _truth = calibrating
+    item = world.project.runs.get().calibration_batch.work_items.first().item
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    turned = io.BytesIO()
+    Image.new("RGB", SIZE).save(turned, "PNG", exif=exif)
+    default_storage.delete(item.image.storage_name)
+    default_storage.save(item.image.storage_name, turned)
+    frames = ElementTree.fromstring(cvat(client, world).read("annotations.xml")).findall("image")  # noqa: S314
+    (frame,) = [one for one in frames if one.get("name").startswith(f"{item.pk}_")]
+    assert (int(frame.get("width")), int(frame.get("height"))) == SIZE[::-1]
 
 
 def test_what_no_box_is_told_with_its_image(client, calibrating):
