@@ -40,6 +40,7 @@ FORETOLD = (
     "that the costs foretold for each policy, by which one of those that are certified was chosen, are what "
     "the pilot showed"
 )
+PEOPLE_ALONE = "A data set that people labelled alone has none: no share of errors was promised of it"
 VALID = "that the run was not marked invalid, here or since the delivery"
 NAMES = (
     "certificate.json",
@@ -78,12 +79,9 @@ def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
             found[name] = entry
     folder = next((path for path in paths if path.is_dir()), paths[0].parent)
     if "certificate.json" not in found:
-        raise UnusableError(
-            "there is no certificate.json. A data set that people labelled alone has none: no share of "
-            "errors was promised of it, and there is nothing to check"
-        )
+        raise UnusableError(f"there is no certificate.json. {PEOPLE_ALONE}")
     if "draw.jsonl" not in found:
-        raise UnusableError("there is no draw.jsonl, which the certificate is counted from")
+        raise UnusableError("there is no draw.jsonl")
     return folder, found
 
 
