@@ -464,14 +464,14 @@ def arguments(world: World) -> dict[str, object]:
         "number": run.number,
         "delivery_id": delivery.pk,
         "which": 1,
-        "connection_id": _synchronised(world).connection_id,
+        "connection_id": synchronised(world).connection_id,
         "webhook_id": webhook.pk,
         "sent_id": send_test(webhook=webhook, actor=world.manager).pk,
         "name": "labels.csv",
     }
 
 
-def _synchronised(world: World) -> BucketSync:
+def synchronised(world: World) -> BucketSync:
     """With a file that was found. Asked by a test, the store is refused before anything is sent."""
     connection = Connection.objects.create(
         project=world.project,

@@ -11,6 +11,7 @@ from annotation.outside.webhooks.manage import create_webhook
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 from tests.annotation.apis import Api, problem
+from tests.pages.test_access import synchronised
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 MADE_UP = (
@@ -35,11 +36,16 @@ def test_what_no_answer_gave_out_is_refused_by_every_list() -> None:
     webhook, _ = create_webhook(
         project=world.project, actor=world.manager, url="https://example.org/", events=["run.routed"]
     )
+    connection = synchronised(world).connection_id
     asked = list(lists())
     assert len(asked) > 10
     for path, name in asked:
         address = path.format(
-            slug=world.project.slug, job_id=job.pk, number=run.number, webhook_id=webhook.pk
+            slug=world.project.slug,
+            job_id=job.pk,
+            number=run.number,
+            webhook_id=webhook.pk,
+            connection_id=connection,
         )
         for cursor in MADE_UP:
             told = problem(api.client.get(address, {name: cursor}), 400)
