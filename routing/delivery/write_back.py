@@ -33,7 +33,10 @@ def write_back(delivery: Delivery) -> None:
     project = delivery.run.project_id
     known = BucketSync.objects.select_related("connection__project", "user")
     for sync in known.filter(connection__project=project, writes_since__isnull=False):
-        _write(sync, delivery, delivery.created_by or sync.user)
+        if _may(sync):
+            _write(sync, delivery, delivery.created_by or sync.user)
+        else:
+            log.warning("Delivery %s is not written into the bucket: %s may not", delivery.pk, sync.user_id)
 
 
 def write_deliveries(*, sync: BucketSync, user: User | None, again: bool) -> int:
@@ -80,9 +83,6 @@ def _may(sync: BucketSync) -> bool:
 
 def _write(sync: BucketSync, delivery: Delivery, user: User) -> bool:
     """Whether a job was started. That a delivery is there does not hang on it."""
-    if not _may(sync):
-        log.warning("Delivery %s is not written into the bucket: %s may not", delivery.pk, sync.user_id)
-        return False
     prefix = sync.write_to + default_prefix(delivery, sync.connection)
     try:
         export_delivery(
