@@ -12,29 +12,31 @@ from django.utils.translation import gettext_lazy as _
 NUMERIC = "numeric"
 
 
-class ToleranceFields(forms.Form):
-    tolerance = forms.DecimalField(
-        label=_("Largest difference that still counts as right"),
+def _amount(label: Any, *, invalid: Any, help_text: Any) -> forms.DecimalField:
+    return forms.DecimalField(
+        label=label,
         min_value=0,
         max_digits=30,
         decimal_places=15,
         required=False,
         localize=False,
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
-        error_messages={"invalid": _("Write a number such as 0.5.")},
+        error_messages={"invalid": invalid},
+        help_text=help_text,
+    )
+
+
+class ToleranceFields(forms.Form):
+    tolerance = _amount(
+        _("Largest difference that still counts as right"),
+        invalid=_("Write a number such as 0.5."),
         help_text=_(
             "With 0.5, 10.4 is right where the label is 10. Left empty: only the same number is right."
         ),
     )
-    tolerance_percent = forms.DecimalField(
-        label=_("The same as a share of the label"),
-        min_value=0,
-        max_digits=30,
-        decimal_places=15,
-        required=False,
-        localize=False,
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
-        error_messages={"invalid": _("Write a percentage such as 1 or 0.5.")},
+    tolerance_percent = _amount(
+        _("The same as a share of the label"),
+        invalid=_("Write a percentage such as 1 or 0.5."),
         help_text=_(
             "With 1 %, 198 is right where the label is 200. Where both are given, the larger counts."
         ),
