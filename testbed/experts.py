@@ -11,7 +11,7 @@ from routing.models import Delivery, Run
 from routing.runs.certify import analyse
 from routing.runs.expert.ask import ask_expert
 from routing.runs.route import route
-from testbed.factories import add_member, make_items
+from testbed.factories import make_items
 from testbed.worlds import CHOICES, World, files_of, handed_out, make_world, submitted
 
 
@@ -35,9 +35,9 @@ class ExpertWorld:
         if errors is not None:
             options["error"] = errors
         self.world: World = make_world(size, own_scores=own_scores, **options)
-        self.expert = add_member(self.world.project)
+        self.expert, third = self.world.join(2)
         self.experts = [self.expert]
-        self.world.annotators.append(add_member(self.world.project))
+        self.world.annotators.append(third)
         self.draws = random.Random(seed)
         self.error = error
 
@@ -57,7 +57,7 @@ class ExpertWorld:
 
     def more_experts(self, count: int) -> None:
         """As many beside the first one."""
-        self.experts += [add_member(self.world.project) for _ in range(count)]
+        self.experts += self.world.join(count)
 
     def more_items(self, count: int) -> None:
         """As many new items, with what models and people would say of the first ones."""
@@ -91,12 +91,22 @@ class ExpertWorld:
         label what is left of theirs.
         """
         self._fill(run.calibration_batch)
-        ask_expert(run=run, user=self.world.manager)
+        self.world.step("ask", run, lambda: ask_expert(run=run, user=self.world.manager) and None)
         self.world.do("ask_expert")
         run.refresh_from_db()
         return run
 
     def _fill(self, batch: WorkBatch) -> None:
+        def fill() -> list[object]:
+            self._fill_now(batch)
+            return [self.draws.getstate()]
+
+        people = [user.pk for user in [*self.world.annotators, *self.experts]]
+        told = [batch, people, self.world.truth, self.error, self.draws.getstate()]
+        (state,) = self.world.step("fill", told, fill)
+        self.draws.setstate(state)
+
+    def _fill_now(self, batch: WorkBatch) -> None:
         users = {user.pk: user for user in [*self.world.annotators, *self.experts]}
 
         def answer(work_item: WorkItem) -> tuple[User, Value]:
@@ -111,7 +121,7 @@ class ExpertWorld:
     def _analyse(self, run: Run) -> Run:
         run.refresh_from_db()
         self._fill(run.expert_batch)
-        analyse(run=run, user=self.world.manager)
+        self.world.step("analyse", run, lambda: analyse(run=run, user=self.world.manager) and None)
         self.world.do("analyse_run")
         run.refresh_from_db()
         return run
@@ -122,7 +132,7 @@ class ExpertWorld:
     def routed_from(self, run: Run) -> Run:
         """From where the expert's part of the calibration set waits for her."""
         self._analyse(run)
-        route(run=run, user=self.world.manager)
+        self.world.step("route", run, lambda: route(run=run, user=self.world.manager) and None)
         self.world.do("route_run")
         run.refresh_from_db()
         return run

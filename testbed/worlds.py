@@ -106,7 +106,7 @@ class World:
     error: Sequence[Callable[[float], float]] = ()
     way: Way | None = None
 
-    def _step(self, name: str, arguments: object, take: Callable[[], Taken]) -> Taken:
+    def step(self, name: str, arguments: object, take: Callable[[], Taken]) -> Taken:
         """What `take` gives, or gave where the same steps led from the same world: a row as it is stored."""
         if self.way is None:
             return take()
@@ -123,6 +123,11 @@ class World:
             found.project = self.project
         return found
 
+    def join(self, count: int) -> list[User]:
+        """New annotators of the project, who answer nothing by themselves."""
+        keys = self.step("join", count, lambda: [add_member(self.project).pk for _ in range(count)])
+        return list(User.objects.filter(pk__in=keys).order_by("pk"))
+
     def start(self, **fields: Any) -> Run:
         plan: dict[str, Any] = {
             "epsilon": Decimal("0.1"),
@@ -133,11 +138,11 @@ class World:
             "rule": "fixed_sequence",
         }
         plan |= fields
-        return self._step("start", plan, lambda: start_run(project=self.project, user=self.manager, **plan))
+        return self.step("start", plan, lambda: start_run(project=self.project, user=self.manager, **plan))
 
     def do(self, kind: str) -> Job:
         """Do the newest job of a kind as a worker would; it must succeed."""
-        return self._step("do", kind, lambda: self._do(kind))
+        return self.step("do", kind, lambda: self._do(kind))
 
     def _do(self, kind: str) -> Job:
         job = self.project.jobs.filter(kind=kind).order_by("-id")[0]
@@ -173,7 +178,7 @@ class World:
 
     def finish(self) -> None:
         """As `label`, but past the queue."""
-        self._step("finish", [self.annotators[0], self.truth], self._finish)
+        self.step("finish", [self.annotators[0], self.truth], self._finish)
 
     def _finish(self) -> None:
         open_ = WorkItem.objects.filter(batch__project=self.project, state=WorkItem.State.OPEN)
@@ -230,7 +235,7 @@ class World:
         return self._analyse(self.calibrated(**fields))
 
     def _analyse(self, run: Run) -> Run:
-        self._step("analyse", run, lambda: analyse(run=run, user=self.manager) and None)
+        self.step("analyse", run, lambda: analyse(run=run, user=self.manager) and None)
         self.do("analyse_run")
         run.refresh_from_db()
         return run
@@ -239,7 +244,7 @@ class World:
         return self._route(self.analysed(**fields))
 
     def _route(self, run: Run) -> Run:
-        self._step("route", run, lambda: route(run=run, user=self.manager) and None)
+        self.step("route", run, lambda: route(run=run, user=self.manager) and None)
         self.do("route_run")
         run.refresh_from_db()
         return run

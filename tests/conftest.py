@@ -25,6 +25,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connections, transaction
+from django.utils import translation
 from pytest_django import DjangoDbBlocker
 
 from testbed.servers import drop_database
@@ -177,6 +178,12 @@ def _draws_of_its_own(request: pytest.FixtureRequest, _draws: random.Random) -> 
 def _empty_cache() -> None:
     """Keys of rows come again in the next test, where they mean others."""
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def _language_of_the_settings() -> None:
+    """The last request of another test, in its reader's language, leaves that behind."""
+    translation.activate(settings.LANGUAGE_CODE)
 
 
 @pytest.fixture(autouse=True)
