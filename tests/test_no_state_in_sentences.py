@@ -48,6 +48,7 @@ def read_from_sentences(tree: ast.AST) -> Iterator[str]:
                 yield ast.unparse(one)
 
 
+@pytest.mark.costly
 def test_no_program_state_is_read_from_sentences() -> None:
     found = {
         (str(path.relative_to(ROOT)), text)
@@ -89,6 +90,7 @@ def words_of_failures(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(one)
 
 
+@pytest.mark.costly
 def test_what_a_job_fails_with_has_a_code() -> None:
     found = {
         (str(path.relative_to(ROOT)), text)

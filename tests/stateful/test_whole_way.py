@@ -31,7 +31,7 @@ COMMON = settings(deadline=None, database=None, suppress_health_check=list(Healt
 def test_nothing_is_lost_or_doubled_whatever_happens():
     run_state_machine_as_test(
         WholeWay,
-        settings=settings(COMMON, max_examples=10, stateful_step_count=40, derandomize=True),
+        settings=settings(COMMON, max_examples=4, stateful_step_count=40, derandomize=True),
     )
 
 

@@ -19,6 +19,8 @@ from testbed.factories import add_member, make_project, make_user
 from tests.annotation.apis import Api, problem
 from tests.error_table import DOCUMENT, written
 
+pytestmark = pytest.mark.costly
+
 ROOT = Path(error_codes.__file__).resolve().parent.parent
 # How source names a code: as this argument, or as this attribute of a class.
 NAMES = ("code", "default_code")
@@ -215,7 +217,6 @@ def test_the_address_of_a_code_is_a_page_for_everybody() -> None:
     problem(Client().get(reverse("api_error", args=["no_such_code"])), 404)
 
 
-@pytest.mark.costly
 def test_the_schema_names_the_codes_of_each_status() -> None:
     from drf_spectacular.generators import SchemaGenerator
 

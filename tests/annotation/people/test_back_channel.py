@@ -28,7 +28,7 @@ from annotation.people import back_channel, sessions, sign_on_views, tokens
 from testbed.factories import make_user
 from tests.openid_provider import CLIENT, LOGGED_OUT, OpenIDProvider
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PATH = "/sign-on/log-out/"
 FORM = "application/x-www-form-urlencoded"
 KNOWN = {"1": {"preferred_username": "ada"}, "2": {"preferred_username": "bob"}}

@@ -17,7 +17,7 @@ from annotation.people import back_channel, sessions, sign_on
 from tests.annotation.people.test_back_channel import HOSTILE, KNOWN, is_in, logged_in, sent
 
 __all__ = ["KNOWN"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_whoever_is_on_the_way_here_when_they_are_logged_out_there_does_not_get_in(provider) -> None:

@@ -14,7 +14,7 @@ from annotation.people.sign_on import sign_on
 from hypac_site.environment import ROLES
 from testbed.factories import PASSWORD, add_member, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 ADA = {"preferred_username": "ada", "given_name": "Ada", "email": "ada@lab.example", "email_verified": True}
 KNOWN = {"1": ADA}

@@ -21,7 +21,7 @@ from testbed.factories import add_member, made_account, make_items, make_project
 from testbed.worlds import make_world
 from tests.annotation.projects.portable import Change, Lines, carried, forged
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 JOB, VIEW = "tables/annotation.job.jsonl", "tables/routing.savedview.jsonl"
 # Of a row, a number and nothing else: what stayed as it is would be taken for that of somebody else's row.

@@ -14,7 +14,7 @@ from testbed.factories import add_member
 from testbed.worlds import make_world, rows_of
 from tests.verify.reports import found_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

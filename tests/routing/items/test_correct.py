@@ -16,7 +16,7 @@ from testbed.factories import add_member, make_items, make_project, make_user
 from testbed.worlds import make_world, rows_of
 from tests.routing.by_people.people import answer, asked
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from routing.runs.plan_again import typed_like
 from testbed.factories import add_member, make_user
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from routing.runs.route_outlook import EXPERT, MODEL, PEOPLE, RouteOutlook, rout
 from testbed.experts import ExpertWorld
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def seen(run: Run) -> RouteOutlook:
@@ -69,7 +69,6 @@ def test_where_every_score_decides_it_is_near() -> None:
         assert before.people == asked(run)
 
 
-@pytest.mark.costly
 def test_with_an_expert_it_counts_annotators_second_looks_and_hers() -> None:
     here = ExpertWorld()
     run = here.analysed(here.start(recheck_share=Decimal("0.5"), audit_share=Decimal("0.2")))

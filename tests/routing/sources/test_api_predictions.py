@@ -17,7 +17,7 @@ from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 NDJSON = "application/x-ndjson"
 
 
@@ -58,7 +58,6 @@ def test_lines_are_taken_in_by_a_job_that_names_what_it_could_not_use(client, so
     assert SentAnswer.objects.get().item.external_id == "t0"
 
 
-@pytest.mark.costly
 def test_as_many_lines_come_in_as_any_file_may_have(client, source) -> None:
     """More than Django takes into memory: 100,000 answers are a usual size."""
     _, secret = make_token(user=source.project.created_by, name="nightly")
