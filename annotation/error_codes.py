@@ -1,5 +1,5 @@
 """The errors that programs can tell apart: the one registry of codes, of which answers of the API, their
-OpenAPI description, the page of each code and docs/api.md are made.
+OpenAPI description, the page of each code and docs/errors.csv are made.
 
 A code is stable within a version of the API; so is its status. Its words are in English, as the names are:
 what went wrong in the reader's language is `detail`.

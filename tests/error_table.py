@@ -1,28 +1,32 @@
-"""The table of errors in docs/api.md, made from the registry: `python -m tests.error_table` writes it."""
+"""The tables of errors in docs/, made from the registry: `python -m tests.error_table` writes them."""
 
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import django
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "api.md"
-BEGIN, END = "<!-- made by `python -m tests.error_table` -->\n", "<!-- end -->\n"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+ERRORS, FIELD_ERRORS = DOCS / "errors.csv", DOCS / "field-errors.csv"
 
 
-def table() -> str:
+def as_csv(rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def written() -> dict[Path, str]:
+    """The files as they have to be."""
     from annotation.error_codes import FAULT_CODES, codes_by_status
 
-    rows = ["| code | status | what it means | what to do |", "|---|---|---|---|"]
-    for status, codes in codes_by_status().items():
-        rows += [f"| `{known.code}` | {status} | {known.title} | {known.remedy} |" for known in codes]
-    rows += ["", "#### Codes of fields", "", "| code | what it means |", "|---|---|"]
-    rows += [f"| `{code}` | {words} |" for code, words in FAULT_CODES.items()]
-    return "\n".join(rows) + "\n"
-
-
-def written() -> str:
-    """The document with the table as it has to be."""
-    before, _, rest = DOCUMENT.read_text().partition(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+    known = [known for codes in codes_by_status().values() for known in codes]
+    errors = [(one.code, one.status, one.title, one.remedy) for one in known]
+    return {
+        ERRORS: as_csv([("code", "status", "what it means", "what to do"), *errors]),
+        FIELD_ERRORS: as_csv([("code", "what it means"), *FAULT_CODES.items()]),
+    }
 
 
 if __name__ == "__main__":
@@ -30,4 +34,5 @@ if __name__ == "__main__":
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
     django.setup()
-    DOCUMENT.write_text(written())
+    for file, text in written().items():
+        file.write_text(text)

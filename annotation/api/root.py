@@ -117,12 +117,10 @@ def api_docs(request: HttpRequest) -> HttpResponseBase:
 
 @public("GET")
 def api_errors(request: HttpRequest, code: str = "") -> HttpResponseBase:
-    """All codes of errors; above them the one that a problem's `type` names."""
-    if code and code not in ERROR_CODES:
-        raise Http404
-    context = {
-        "asked": ERROR_CODES.get(code),
-        "statuses": codes_by_status().items(),
-        "faults": FAULT_CODES.items(),
-    }
+    """The code that a problem's `type` names; without one all of them."""
+    if code:
+        if code not in ERROR_CODES:
+            raise Http404
+        return render(request, "api_errors.html", {"asked": ERROR_CODES[code]})
+    context = {"statuses": codes_by_status().items(), "faults": FAULT_CODES.items()}
     return render(request, "api_errors.html", context)

@@ -17,7 +17,7 @@ from annotation.models import Job
 from annotation.people import invitations
 from testbed.factories import add_member, make_project, make_user
 from tests.annotation.apis import Api, problem
-from tests.error_table import DOCUMENT, written
+from tests.error_table import written
 
 pytestmark = pytest.mark.costly
 
@@ -149,8 +149,9 @@ def test_each_status_has_a_general_code_first() -> None:
     assert code_of("not_found", 409) == code_of(None, 409) == code_of("of_a_job", 409) == "conflict"
 
 
-def test_the_document_has_the_table() -> None:
-    assert DOCUMENT.read_text() == written(), "run `python -m tests.error_table`"
+def test_the_documents_have_the_tables() -> None:
+    for file, text in written().items():
+        assert file.read_text() == text, f"{file.name}: run `python -m tests.error_table`"
 
 
 @pytest.mark.django_db
@@ -213,6 +214,8 @@ def test_the_address_of_a_code_is_a_page_for_everybody() -> None:
         assert page["Content-Type"].startswith("text/html")
         assert f"<h1><code>{known.code}</code></h1>" in page.content.decode()
         assert f'href="{reverse("api_error", args=[known.code])}"' in listed
+        assert f'href="{reverse("api_errors")}"' in page.content.decode()
+        assert "<table" not in page.content.decode(), "of one code alone"
     assert all(f"<code>{code}</code>" in listed for code in FAULT_CODES)
     problem(Client().get(reverse("api_error", args=["no_such_code"])), 404)
 
