@@ -215,6 +215,7 @@ class FileDetail(ProjectView):
 
     @extend_schema(responses=StoredFileBody)
     def get(self, request: Request, slug: str, file_id: int) -> Response:
+        """One of them."""
         return Response(_file(get_object_or_404(sent_files(self.access.project), pk=file_id)))
 
     @extend_schema(responses={204: None})

@@ -193,6 +193,7 @@ class ProjectDetail(ProjectView):
 
     @extend_schema(responses=ProjectBody)
     def get(self, request: Request, slug: str) -> Response:
+        """The project with its labels and one's role."""
         return _tagged(self.access)
 
     @extend_schema(

@@ -137,6 +137,7 @@ class ConnectionView(ProjectView):
 class ConnectionList(ConnectionView):
     @extend_schema(responses=list_of(ConnectionBody))
     def get(self, request: Request, slug: str) -> Response:
+        """Buckets and data sets of the Hugging Face Hub, without their secrets."""
         found = self.access.project.connections.order_by("pk")
         return Response({"results": [connection_content(connection) for connection in found]})
 
@@ -151,6 +152,7 @@ class ConnectionList(ConnectionView):
 class ConnectionDetail(ConnectionView):
     @extend_schema(responses=ConnectionBody)
     def get(self, request: Request, slug: str, connection_id: int) -> Response:
+        """One of them, without its secret."""
         return Response(connection_content(self.find(connection_id)))
 
     @extend_schema(request=ConnectionChanges, responses=ConnectionBody)

@@ -64,6 +64,7 @@ class JobDetail(JobView):
 
     @extend_schema(responses=JobDetails)
     def get(self, request: Request, slug: str, job_id: int) -> Response:
+        """One of them with the first of its problems."""
         job = self.find_job(job_id)
         problems = job.problems.values("where", "message")[:MAX_PROBLEMS_SHOWN]
         return Response(

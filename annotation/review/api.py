@@ -241,6 +241,7 @@ class AgreementDetail(ProjectView):
 
     @extend_schema(responses=AgreementBody)
     def get(self, request: Request, slug: str) -> Response:
+        """How far people agree."""
         return Response(_content(agreement(self.access.project)))
 
 

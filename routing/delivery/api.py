@@ -151,6 +151,7 @@ class DeliveryView(ProjectView):
 class DeliveryDetail(DeliveryView):
     @extend_schema(responses=DeliveryBody)
     def get(self, request: Request, slug: str, delivery_id: int) -> Response:
+        """One of them with its files, and whether its certificate still holds."""
         [report] = delivery_reports(self.access.project, [self.find(delivery_id)])
         return Response(_content(request, report))
 

@@ -19,6 +19,7 @@ class Overview(ProjectView):
 
     @extend_schema(responses=OverviewBody)
     def get(self, request: Request, slug: str) -> Response:
+        """The stages of the project, its next step, what was paid."""
         view = read_overview(self.access.project, self.access)
         return Response(
             {

@@ -74,6 +74,7 @@ class Progress(ProjectView):
 
     @extend_schema(responses=ProgressBody)
     def get(self, request: Request, slug: str) -> Response:
+        """Labels by day and class, pace and agreement of people, models beside people, what was spent."""
         found = read_progress(self.access.project, self.access)
         return Response(
             {

@@ -99,6 +99,7 @@ class RunList(ProjectView):
 class RunDetail(RunView):
     @extend_schema(responses=RunDetails)
     def get(self, request: Request, slug: str, number: int) -> Response:
+        """Its plan, progress, certificate and figures."""
         run = self.find_run(number)
         report = run_report(run)
         body = plan_content(run) | {
@@ -170,6 +171,7 @@ class RunDraw(RunView):
 
     @extend_schema(responses={(200, NDJSON): OpenApiTypes.STR})
     def get(self, request: Request, slug: str, number: int) -> HttpResponse:
+        """What recomputes the certificate: each drawn item, an object on each line."""
         certificate = self.find_certificate(number)
         return HttpResponse(certificate.draw_lines, content_type=NDJSON)
 

@@ -125,6 +125,7 @@ class SourceList(ProjectView):
 
     @extend_schema(responses=list_of(SourceRow))
     def get(self, request: Request, slug: str) -> Response:
+        """The models, in their order."""
         sources = Source.objects.filter(project=self.access.project).order_by("position")
         names = ("id", "position", "name", "backend", "cost_function", "prices")
         rows = sources.only(*names, "cost_per_label")
@@ -146,6 +147,7 @@ class SourceDetail(prompts.SourceView):
 
     @extend_schema(responses=SourceBody)
     def get(self, request: Request, slug: str, source_id: int) -> Response:
+        """One of them with the uncertainty scores that it can have."""
         return Response(_content(self.find(source_id)))
 
     @extend_schema(request=SourceFields, responses=SavedSource)
@@ -155,6 +157,7 @@ class SourceDetail(prompts.SourceView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, source_id: int) -> Response:
+        """Remove the model; 409 where a run or a payment names it."""
         delete_source(source=self.find(source_id), user=cast(User, request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -254,11 +257,13 @@ class PriceList(ProjectView):
 
     @extend_schema(responses=list_of(PriceBody))
     def get(self, request: Request, slug: str) -> Response:
+        """The price list, which sources may follow."""
         rows = self.access.project.model_prices.prefetch_related("sources")
         return Response({"results": [_price_content(row) for row in rows]})
 
     @extend_schema(request=PriceFields, responses={201: PriceBody})
     def post(self, request: Request, slug: str) -> Response:
+        """Add a line."""
         price = save_price(
             project=self.access.project, user=cast(User, request.user), **self.parsed(PriceFields)
         )
@@ -270,6 +275,7 @@ class PriceDetail(ProjectView):
 
     @extend_schema(responses=PriceBody)
     def get(self, request: Request, slug: str, price_id: int) -> Response:
+        """One of its lines."""
         return Response(_price_content(self._find(price_id)))
 
     @extend_schema(request=PriceFields, responses=PriceBody)
@@ -285,6 +291,7 @@ class PriceDetail(ProjectView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, price_id: int) -> Response:
+        """Remove the line; 409 while a source follows it."""
         delete_price(price=self._find(price_id), user=cast(User, request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)
 

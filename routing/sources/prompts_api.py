@@ -138,6 +138,7 @@ class SourceTries(SourceView):
 class ModelPresets(ApiView):
     @extend_schema(responses=list_of(PresetBody))
     def get(self, request: Request) -> Response:
+        """Sampling settings that makers of models recommend."""
         return Response({"results": [asdict(preset) for preset in PRESETS.values()]})
 
 

@@ -131,6 +131,7 @@ class WebhookList(WebhookView):
 
     @extend_schema(responses=list_of(WebhookBody))
     def get(self, request: Request, slug: str) -> Response:
+        """The webhooks, without their secrets."""
         webhooks = self.access.project.webhooks.order_by("pk")
         return Response({"results": [webhook_content(webhook) for webhook in webhooks]})
 
@@ -146,6 +147,7 @@ class WebhookList(WebhookView):
 class WebhookDetail(WebhookView):
     @extend_schema(responses=WebhookBody)
     def get(self, request: Request, slug: str, webhook_id: int) -> Response:
+        """One of them, without its secret."""
         return Response(webhook_content(self.find(webhook_id)))
 
     @extend_schema(request=WebhookChanges, responses=WebhookBody)
@@ -206,6 +208,7 @@ class WebhookDeliveryDetail(WebhookView):
 
     @extend_schema(responses=WebhookDeliveryDetails)
     def get(self, request: Request, slug: str, webhook_id: int, sent_id: int) -> Response:
+        """One of them with its payload."""
         delivery = self.find_delivery(webhook_id, sent_id)
         return Response({**delivery_content(delivery), "payload": json.loads(delivery.payload)})
 

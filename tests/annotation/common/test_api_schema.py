@@ -1,11 +1,13 @@
 """The API's own schema, held against the views that it describes."""
 
+import csv
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 import pytest
 
+from tests import request_table
 from tests.client_types import FILE, module
 
 pytestmark = pytest.mark.costly
@@ -139,6 +141,12 @@ def _at(schema: Any, ref: str) -> Any:
 
 def test_the_client_s_types_are_those_of_the_schema(schema) -> None:
     assert FILE.read_text() == module(schema), "run `python -m tests.client_types`"
+
+
+def test_the_documents_have_the_table_of_requests(schema) -> None:
+    rows = request_table.table(schema)
+    assert request_table.FILE.read_text() == rows, "run `python -m tests.request_table`"
+    assert [row["address"] for row in csv.DictReader(rows.splitlines()) if not row["what it does"]] == []
 
 
 @pytest.mark.django_db
