@@ -1,16 +1,18 @@
 """How long `hypac-verify` takes, and which forgeries it finds.
 
     python benchmarks/verify.py speed [--size 100000]
-    python benchmarks/verify.py forgeries [--edits 10000] [--seed 1] [--write docs/verify.md]
+    python benchmarks/verify.py forgeries [--edits 10000] [--seed 1] [--write benchmarks/forgeries.csv]
 
 `speed` makes a delivery of so many items with 0-1 losses without a server, and checks it in a process of its
 own on one core. `forgeries` makes the deliveries of `testbed.delivered`, edits them at random as
-`testbed.forgeries` does, and prints a table of what was found; with --write it replaces the tables of a page.
+`testbed.forgeries` does, and prints what was found; with --write it writes the fields in which an edit need
+not be found.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import multiprocessing
 import os
@@ -29,7 +31,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "clients" / "verify")]
-MARKS = "<!-- forgeries: begin -->", "<!-- forgeries: end -->"
 UNTESTED = ("learnt", "another bound")
 AT_ONCE = 200
 """Edits that are made before they are checked, on all cores."""
@@ -290,7 +291,7 @@ def _lines(
         )
 
 
-def forgeries(edits: int, seed: int, page: Path | None) -> None:
+def forgeries(edits: int, seed: int, to: Path | None) -> None:
     from benchmarks.runner import installation
 
     with installation():
@@ -321,24 +322,18 @@ def forgeries(edits: int, seed: int, page: Path | None) -> None:
                     passed[entry := without_meaning(field, kinds[kind], files)] += 1
                     if not entry:
                         unlisted.append(f"{kind}: {field} ({what})")
-    lines = [
+    print(
         f"{codes.total():,} edits of {len(kinds)} deliveries (seed {seed}): {codes['1']:,} do not hold, "
         f"{codes['2']:,} cannot be read, {codes['said to be unchecked']:,} make the verifier say that "
-        f"something is not checked, {codes['0'] + codes['3']:,} are not found, all of them in fields "
-        "of this list.",
-        "",
-        "| field | why an edit there need not be found | edits not found |",
-        "|---|---|---|",
-    ]
-    for field, why in WITHOUT_MEANING.items():
-        lines.append(f"| `{field}` | {why} | {passed[field]} |")
-    text = "\n".join(lines)
-    print(text)
+        f"something is not checked, {codes['0'] + codes['3']:,} are not found."
+    )
     if unlisted:
         sys.exit("not found, and not in the list:\n" + "\n".join(unlisted))
-    if page is not None:
-        before, rest = page.read_text().split(MARKS[0])
-        page.write_text(f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}")
+    if to is not None:
+        with to.open("w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            lines.writerow(("field", "why", "edits_not_found"))
+            lines.writerows((field, why, passed[field]) for field, why in WITHOUT_MEANING.items())
 
 
 def _one_file(files: dict[str, bytes]) -> dict[str, bytes]:
