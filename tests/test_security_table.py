@@ -1,4 +1,6 @@
-"""What docs/asvs.csv calls met is shown by a test, a file or a setting that is there."""
+"""What docs/asvs.csv calls met is shown by a test, a file or a setting that is there, and each line of
+docs/threats.csv by tests.
+"""
 
 import csv
 import re
@@ -33,3 +35,12 @@ def test_each_requirement_of_levels_one_and_two_stands_there_once() -> None:
     assert numbers == sorted(set(numbers))
     assert [sum(row["level"] == level for row in ROWS) for level in "12"] == [70, 183]
     assert {row["state"] for row in ROWS} == STATES
+
+
+def test_what_stands_against_each_threat_is_shown_by_tests_that_are_there() -> None:
+    threats = list(csv.DictReader((ROOT / "docs" / "threats.csv").read_text().splitlines()))
+    assert len(threats) >= 25
+    assert [row for row in threats if not all(row.values())] == []
+    shown = [name for row in threats for name in row["shown by"].split()]
+    assert [name for name in shown if "::" in name and not is_there(name)] == []
+    assert [name for name in shown if "::" not in name and not any(ROOT.glob(name))] == []
