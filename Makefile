@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
 # Tests with browsers, servers and killed workers wait for these for a part of their time: one more than there are cores.
 WAITING = -n $$($(BIN)/python -c "import os; print(min(8, os.cpu_count() + 1))") --dist=worksteal
-# What has commands of its own, `make test-browser` and `make test-services`.
+# What has commands of its own, `make test-browser` and `make test-services`, killed workers among it.
 WITH_SERVERS := tests/browser tests/client tests/services
 WITHOUT_SERVERS := $(WITH_SERVERS:%=--ignore=%)
 NOT_ALONE := not slow and not llm and not label_studio

@@ -521,7 +521,8 @@ def test_pages_of_a_project(world: World, arguments: dict[str, object]) -> None:
     """Strangers get 404, members whose role may not 403.
 
     A method that an address lacks is refused before anybody's role is read: one member and one stranger ask.
-    By HEAD ask those who may not read, and owners: for others it is GET once more.
+    By HEAD ask those who may not read, and owners: for others it is GET once more. Whoever was removed is a
+    stranger, and asks each address once.
     """
     wrong = []
     for role in (*ROLES, "nobody", "other project", "removed"):
@@ -534,6 +535,8 @@ def test_pages_of_a_project(world: World, arguments: dict[str, object]) -> None:
                     continue
                 if method == "HEAD" and allowed is not None and role != "owner" and role in allowed:
                     continue
+                if role == "removed" and method != next(iter(table)):
+                    continue
                 point = transaction.savepoint()
                 status = client.generic(method, path).status_code
                 transaction.savepoint_rollback(point)
@@ -544,10 +547,12 @@ def test_pages_of_a_project(world: World, arguments: dict[str, object]) -> None:
 
 @pytest.mark.django_db
 def test_programs_may_what_their_people_may(world: World, arguments: dict[str, object]) -> None:
-    """By a token, which may be capped to a role or be for one project."""
+    """By a token, which may be capped to a role or be for one project. Roles that a cap gives are not asked
+    once more without one.
+    """
     project = world.project
     tokens: list[tuple[str, str]] = []  # whom it is to be treated as, and the token
-    for role in ROLES:
+    for role in ("owner", "manager"):
         tokens.append((role, make_token(user=add_member(project, role), name=role)[1]))
     for role in ("annotator", "viewer", "reviewer"):
         owner = add_member(project, "owner")
@@ -576,7 +581,6 @@ def test_programs_may_what_their_people_may(world: World, arguments: dict[str, o
 def test_a_token_sees_no_more_by_head_than_by_get(world: World, arguments: dict[str, object]) -> None:
     owner = add_member(world.project, "owner")
     secrets = [
-        make_token(user=owner, name="whole")[1],
         make_token(user=owner, name="role", role="viewer")[1],
         make_token(user=owner, name="project", project=world.project)[1],
     ]

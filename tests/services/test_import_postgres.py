@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.annotation.imports.test_import_killed import kill_twice
 from tests.annotation.installation import Installation
+from tests.services.test_import_killed import kill_twice
 
 
 def test_an_import_goes_on_where_its_worker_was_killed(migrated_url: str, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import psycopg
 
 from tests.annotation.installation import Installation
-from tests.annotation.projects.test_removal_killed import kill_often
 from tests.services.conftest import Site
+from tests.services.test_removal_killed import kill_often
 
 
 def test_a_removal_goes_on_where_its_worker_was_killed(migrated_url: str, tmp_path: Path) -> None:

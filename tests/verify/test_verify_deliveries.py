@@ -21,8 +21,8 @@ from tests.verify.reports import Files, found_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
-EDITS = 20
-"""Of each kind: 400 in all; benchmarks/verify.py makes thousands."""
+EDITS = 10
+"""Of each kind: 200 in all; benchmarks/verify.py makes thousands."""
 LEFT_OPEN: dict[str, tuple[str, ...]] = {
     "learnt": ("learnt from labels", "expected costs"),
     "another bound": ("none of the exact ones", "expected costs"),

@@ -4,12 +4,8 @@ import json
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.annotation.installation import Installation
 from tests.annotation.jobs.killed_worker import ROWS
-
-pytestmark = pytest.mark.costly
 
 
 def test_an_import_goes_on_where_its_worker_was_killed(tmp_path: Path) -> None:

@@ -3,13 +3,10 @@
 import time
 from pathlib import Path
 
-import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from tests.annotation.installation import Installation
 from tests.webhook_receiver import Receiver
-
-pytestmark = pytest.mark.costly
 
 
 def test_a_message_whose_worker_was_killed_is_sent_again(tmp_path: Path) -> None:

@@ -4,11 +4,7 @@ import json
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.annotation.installation import Installation
-
-pytestmark = pytest.mark.costly
 
 KILLS = 2
 

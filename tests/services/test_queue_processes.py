@@ -3,12 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.annotation.installation import Installation
 from tests.annotation.labelling.hammer import check
-
-pytestmark = pytest.mark.costly
 
 
 def test_processes_that_label_at_once_on_sqlite(tmp_path: Path) -> None:
