@@ -308,6 +308,7 @@ WITHOUT_IDS = frozenset(
         "routing.finalaudit.invalid_reasons",
         "routing.finalcertificate.messages",
         "routing.finalsample.label",
+        "routing.givenlosses.losses",
         "routing.ledgerentry.document",
         "routing.measuredsource.prices",
         "routing.mendversion.labels",

@@ -49,7 +49,7 @@ from routing.core.documents import (
 from routing.core.drawn import draw_differences, drawn_from
 from routing.core.every_score.certify import certify_every_score
 from routing.core.every_score.documents import read_pilot_costs, read_score_chains, score_certificate
-from routing.core.losses import imported_paths
+from routing.core.losses import imported_paths, measured_elsewhere
 from routing.core.messages import say
 from routing.core.plan import Plan, validate
 from routing.core.reference import final
@@ -104,6 +104,8 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
     rows = parse_draw(draw)
     plan = parse_plan(document)
     _refuse_imports(plan, allowed_imports)
+    if plan.loss != measured_elsewhere.NAME and any(row.losses for row in rows):
+        raise DocumentError(f"draw: a line has measured losses, and those of {plan.loss!r} are computed")
     kind, uses_every_score = read_kind(document), plan.rule == every_score.RULE.name
     if kind == EXPERT:
         refuse_other_rows(document, rows)

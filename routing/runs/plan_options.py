@@ -15,7 +15,15 @@ from annotation.ports import LossOffer
 from annotation.task_types import TASK_TYPES, TaskType
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_TARGET, Choice, choices
-from routing.core.losses import LOSSES, Loss, LossError, losses_of, make_loss
+from routing.core.losses import (
+    LOSSES,
+    Loss,
+    LossError,
+    MeasuredElsewhere,
+    losses_of,
+    make_loss,
+    measured_elsewhere,
+)
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
@@ -47,8 +55,12 @@ def losses_offered(task_type: str) -> list[LossOffer]:
 
 def check_loss(project: Project) -> None:
     """Raise InputError where the project's own loss or its parameters cannot be what its plans begin with. It
-    may need what the server does not have yet.
+    may need what the server does not have yet, or what only a plan says: which program measures.
     """
+    if (project.loss, project.loss_params) == (measured_elsewhere.NAME, {}):
+        names = losses_of_project(project)
+        if project.loss in names:
+            return
     if loss_refusal(project.loss) and project.loss in losses_of_project(project):
         return
     if project.loss or project.loss_params:
@@ -57,8 +69,10 @@ def check_loss(project: Project) -> None:
 
 def same_answer(project: Project, first: str, second: str) -> bool:
     """Whether the loss of the project finds no difference; where it cannot be computed here, the
-    usual one of its task type.
+    usual one of its task type. Of what is measured elsewhere only the same text is the same answer.
     """
+    if default_loss(project, losses_of_project(project)) == measured_elsewhere.NAME:
+        return first == second
     try:
         loss = loss_of(project, "", {}).function
     except InputError:
@@ -81,6 +95,11 @@ class ChosenLoss:
     name: str
     params: Mapping[str, Any]
     function: Loss
+
+    @property
+    def computed_here(self) -> Loss | None:
+        """None for one that the team's own program measures."""
+        return None if isinstance(self.function, MeasuredElsewhere) else self.function
 
 
 def losses_of_project(project: Project) -> tuple[str, ...]:
@@ -281,4 +300,5 @@ def _binary(project: Project, name: str, params: Mapping[str, Any]) -> bool:
     try:
         return loss_of(project, name, params).function.binary
     except InputError:
-        return True  # beside the loss stands what is wrong with it
+        name = name or default_loss(project, losses_of_project(project))
+        return name != measured_elsewhere.NAME  # beside the loss stands what is wrong with it
