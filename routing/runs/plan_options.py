@@ -149,7 +149,7 @@ def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLos
         raise InputError(" ".join(sentences), where="loss")
     if refusal := loss_refusal(name):
         raise InputError(refusal, where="loss")
-    where = "loss_params" if params else "loss"
+    where = "loss_params" if params or name == measured_elsewhere.NAME else "loss"
     try:
         params = _with_ours(name, params)
         if TASK_TYPES[project.task_type].several and name in LOSSES and "separator" in params:
