@@ -1,10 +1,10 @@
-"""The bound `betting_upper`, for losses from 0 to 1 (docs/methods.md, "betting_upper"): in floats, whose error
-is far below what it is compared to; where it is not, nothing is said.
+"""The bound `betting_upper`, for losses from 0 to 1 (docs/methods.md, "betting_upper"): in floats, whose
+error is far below what it is compared to; where it is not, nothing is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import log, sqrt
 
@@ -21,8 +21,8 @@ MOST_STEPS = 10**5
 
 
 def capital(losses: Sequence[float], r: float, size: int | None, level: float) -> float | None:
-    """Logarithm of the largest capital along the losses, in draw order, if the target were ``r``; of a pool of
-    ``size`` items, or None for a source without an end. None where no pool has so high a target.
+    """Logarithm of the largest capital along the losses, in draw order, if the target were ``r``; of a pool
+    of ``size`` items, or None for a source without an end. None where no pool has so high a target.
     """
     odds, steps = 2 * log(1 / level), max(len(losses), 1)
     if r <= 0 if size is None else sum(losses) >= size * r:
@@ -59,11 +59,6 @@ def pool_of(plan: Plan) -> int | None:
 def limit_of(plan: Plan) -> Fraction:
     """Largest mean loss over the pool, or of the source."""
     return plan.epsilon * plan.whole_size / plan.pool_size
-
-
-def length(size: int, losses_of: Callable[[int], Sequence[float]], plan: Plan, level: Fraction) -> int:
-    """How many policies come before the first that fails; ``losses_of`` one, in draw order."""
-    return next((j for j in range(1, size) if not rejects(losses_of(j), plan, level)), size)
 
 
 def upper(losses: Sequence[float], plan: Plan) -> float:

@@ -77,6 +77,9 @@ def test_from_labels_and_measured_losses_to_a_delivery_that_holds(client, tmp_pa
     for name in ("certificate.json", "draw.jsonl"):
         (tmp_path / name).write_bytes(files[name])
     assert verify(given_files) == 0
+    found = found_in(tmp_path / "files", files)
+    assert (found.faults, found.code) == ("", 3 if rule == "split_fixed_sequence" else 0), found
+    assert MEASURE in found.notes
 
 
 def client_page(client, world):
@@ -233,6 +236,8 @@ def test_losses_of_0_and_1_are_counted_exactly(tmp_path):
     world.finish()
     document = json.loads(run.certificate.document)
     assert (document["plan"]["bound"], document["result"]["certified"]) == ("hypergeometric", True)
+    found = found_in(tmp_path / "files", delivered(world, run))
+    assert (found.faults, found.code) == ("", 0), found
 
 
 def test_only_0_and_1_come_where_the_plan_says_so(client, world):
