@@ -20,6 +20,7 @@ class Opaque(Text):
         "program of yours measures how far models' answers are from people's."
     )
     max_characters = 100_000
+    any_json = True
     losses = ("measured_elsewhere",)
     equal_means = gettext_lazy("Two answers are equal here if they are the same text.")
     question = gettext_lazy("Your answer")

@@ -41,8 +41,8 @@ class LossesFields(serializers.Serializer[Any]):
         child=serializers.DictField(),
         allow_empty=False,
         max_length=MOST,
-        help_text="Objects with item, measured, and loss1, loss2, ...: a line of losses.ndjson with these "
-        "added.",
+        help_text="Objects with item and measured, as losses.ndjson gives them, and loss1, loss2, ...; what "
+        "else is in them is not read.",
     )
 
 

@@ -25,6 +25,10 @@ ASKED = {"calibrating": ("calibration",), "checking": ("expert",), "labelling": 
 JOB_OF_STATE = {"preparing": "prepare_run", "analysing": "analyse_run", "routing": "route_run"}
 
 
+def _is_of_losses(name: str) -> bool:
+    return name in ("item", "measured") or str(name).startswith("loss")
+
+
 class Run(Resource):
     title_field = "number"
     data: RunData
@@ -138,7 +142,9 @@ class Run(Resource):
         ..., from 0 to 1, for each answer. `refused` has `row` and `reason`. What comes again replaces what
         came before, until the analysis.
         """
-        return cast(Taken, self._post("losses/", {"rows": [dict(row) for row in rows]}))
+        # Labels and answers may be long, and stay here: `measured` names them.
+        sent = [{name: row[name] for name in row if _is_of_losses(name)} for row in rows]
+        return cast(Taken, self._post("losses/", {"rows": sent}))
 
     def analyse(self) -> Job:
         """Lock the calibration labels and certify thresholds. A draw is analysed once."""

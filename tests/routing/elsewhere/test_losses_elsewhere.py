@@ -7,18 +7,22 @@ import pytest
 from django.urls import reverse
 
 from annotation.errors import ConflictError, InputError
-from annotation.models import AuditEvent, Item
+from annotation.labelling import queue
+from annotation.models import AuditEvent, Item, Label
 from routing.core.verify import main as verify
-from routing.models import GivenLosses, Prediction, Run
+from routing.models import GivenLosses, Prediction, Run, SentAnswer
 from routing.runs.ask_losses import ask_losses
 from routing.runs.certify import analyse
-from testbed.delivered import delivered
+from testbed.delivered import delivered, measured_elsewhere
+from testbed.factories import add_member
+from testbed.forgeries import put_right, read, written
 from testbed.measured import (
     MEASURE,
     MESHES,
     PLAN,
     measured,
     measuring,
+    mesh,
     right_or_wrong,
     rows_given_out,
     size_of,
@@ -26,6 +30,7 @@ from testbed.measured import (
     world_of_meshes,
 )
 from testbed.worlds import make_world
+from tests.routing.sources.sending import sent, uploaded
 from tests.verify.reports import found_in
 
 pytestmark = pytest.mark.django_db
@@ -278,3 +283,55 @@ def test_an_ordinary_run_asks_for_no_losses(client):
 def test_a_project_of_such_values_needs_no_program_before_its_plan(world):
     assert world.project.task_type == MESHES.task_type
     assert size_of(next(iter(world.truth.values()))) >= 10
+
+
+def test_json_comes_from_models_and_people_as_it_is_and_is_one_text(client, world):
+    source = uploaded(world.project)
+    shape = {"mesh": "a.obj", "points": [[0.1, 2], [3, "ä"]]}
+    text = '{"mesh":"a.obj","points":[[0.1,2],[3,"ä"]]}'
+    assert sent(source, [{"external_id": "t0", "label": shape, "confidence": 0.5}]).state == "done"
+    assert SentAnswer.objects.get().answer["label"] == text
+    run = world.calibrating(**PLAN, m=40, leave_out=[source.name])
+    client.force_login(world.manager)
+    work = reverse("api_run_work", args=[world.project.slug, 1])
+    item = run.calibration_batch.work_items.first().item_id
+    row = {"item": item, "value": shape, "annotator": world.annotators[0].username}
+    body = {"rows": [row], "part": "calibration"}
+    assert client.post(work, body, content_type="application/json").json()["stored"] == 1
+    assert Label.objects.get(item=item).value == text
+
+
+def test_a_label_that_is_corrected_after_it_was_locked_breaks_the_certificate(world):
+    run = measuring(world, m=40)
+    label = Label.objects.filter(work_item__batch=run.calibration_batch).first()
+    corrected = {"user": label.annotator, "label_id": label.pk, "idempotency_key": "again"}
+    queue.correct(**corrected, value=mesh(11), comment="")
+    run.refresh_from_db()
+    assert run.broken_by
+    world._analyse(run)
+    run.refresh_from_db()
+    assert not run.certificate.holds
+    draw = {row["item_id"]: row for row in map(json.loads, run.certificate.draw_lines.splitlines())}
+    row = draw[label.item.external_id]  # as it was measured
+    assert (row["label"], row["losses"][0]) == (label.value, measured(label.value, row["answers"][0]))
+
+
+def test_a_loss_that_was_changed_in_the_delivery_is_found(tmp_path):
+    files = measured_elsewhere()
+    rows = read(files, "draw.jsonl")
+    row = next(row for row in rows if row["losses"] and row["losses"][0] < 0.5)
+    row["losses"][0] = 0.75
+    found = found_in(tmp_path / "files", put_right({**files, "draw.jsonl": written("draw.jsonl", rows)}))
+    assert (found.code, "observed" in found.faults) == (1, True)
+    row["losses"][0] = None
+    found = found_in(tmp_path / "files", put_right({**files, "draw.jsonl": written("draw.jsonl", rows)}))
+    assert "not one for each answer that there is" in found.faults
+
+
+def test_an_expert_and_such_losses_do_not_go_together(world):
+    expert = add_member(world.project, "reviewer")
+    binary = {"loss_params": {"measure": MEASURE, "binary": True}, "target": "dataset"}
+    plan = {"reference": "expert", "expert": expert.username, "expert_cost": Decimal(20), "rule": ""}
+    with pytest.raises(InputError, match="no loss that is measured elsewhere comes for these") as caught:
+        world.start(**{**PLAN, **binary, **plan, "m": 40, "p": None})
+    assert caught.value.where == "loss"
