@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from django.utils.translation import gettext as _, ngettext
+from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import as_text
 from annotation.errors import ConflictError
@@ -38,8 +38,7 @@ class LossesSoFar:
         names = ", ".join(self.missing[:NAMED])
         if more <= 0:
             return names
-        words = ngettext("%(names)s and %(more)s more", "%(names)s and %(more)s more", more)
-        return words % {"names": names, "more": f"{more:,}"}
+        return _("%(names)s and %(more)s more") % {"names": names, "more": f"{more:,}"}
 
 
 def refuse_computed_here(run: Run) -> None:
