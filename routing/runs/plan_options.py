@@ -3,6 +3,7 @@ that suit the labels of a project, and the one that a plan names.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,14 +70,12 @@ def check_loss(project: Project) -> None:
 
 def same_answer(project: Project, first: str, second: str) -> bool:
     """Whether the loss of the project finds no difference; where it cannot be computed here, the
-    usual one of its task type. Of what is measured elsewhere only the same text is the same answer.
+    usual one of its task type.
     """
-    if default_loss(project, losses_of_project(project)) == measured_elsewhere.NAME:
-        return first == second
-    try:
-        loss = loss_of(project, "", {}).function
-    except InputError:
-        loss = make_loss(TASK_TYPES[project.task_type].losses[0])
+    loss = None
+    with suppress(InputError):
+        loss = loss_of(project, "", {}).computed_here
+    loss = loss or make_loss(TASK_TYPES[project.task_type].losses[0])
     return bool(losses_of(loss, [first], [second])[0] == 0)
 
 

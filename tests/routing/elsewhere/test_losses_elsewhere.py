@@ -1,5 +1,6 @@
 """Losses that the team's own program measures: asked for once the labels are locked, taken in, certified."""
 
+import html
 import json
 from decimal import Decimal
 
@@ -13,8 +14,9 @@ from routing.core.verify import main as verify
 from routing.models import GivenLosses, Prediction, Run, SentAnswer
 from routing.runs.ask_losses import ask_losses
 from routing.runs.certify import analyse
+from routing.runs.plan_options import same_answer
 from testbed.delivered import delivered, measured_elsewhere
-from testbed.factories import add_member
+from testbed.factories import add_member, make_project
 from testbed.forgeries import put_right, read, written
 from testbed.measured import (
     MEASURE,
@@ -335,3 +337,29 @@ def test_an_expert_and_such_losses_do_not_go_together(world):
     with pytest.raises(InputError, match="no loss that is measured elsewhere comes for these") as caught:
         world.start(**{**PLAN, **binary, **plan, "m": 40, "p": None})
     assert caught.value.where == "loss"
+
+
+@pytest.mark.parametrize("binary", ["", "\nbinary = true"])
+def test_the_page_of_the_plan_asks_which_program_measures_and_foretells_the_rest(client, world, binary):
+    client.force_login(world.manager)
+    page = client.get(reverse("plan", args=[world.project.slug])).content.decode()
+    assert 'id="part-loss" open' in page
+    assert "must say, in one line" in html.unescape(page)
+    plan = {"epsilon": "20", "alpha": "10", "m": "60", "p": "1", "target": "dataset"}
+    plan["loss_params"] = f"measure = {MEASURE}{binary}"
+    told = client.get(reverse("plan_outlook", args=[world.project.slug]), plan)
+    words = html.unescape(told.content.decode())
+    assert told.status_code == 200
+    assert "must say, in one line" not in words
+    assert ("mean loss" in words) == (not binary)
+    assert client.post(reverse("plan", args=[world.project.slug]), plan).status_code == 302
+    run = Run.objects.get()
+    assert run.loss_params["measure"] == MEASURE
+    assert run.bound == ("hypergeometric" if binary else "betting_upper")
+
+
+def test_of_boxes_two_people_say_the_same_as_ever_whoever_measures_the_models():
+    project = make_project(task_type="boxes", loss="measured_elsewhere", loss_params={"measure": MEASURE})
+    one = '[{"label":"cat","x":10,"y":10,"width":20,"height":20}]'
+    near, far = one.replace('"x":10,', '"x":11,'), one.replace('"x":10,', '"x":60,')
+    assert (same_answer(project, one, near), same_answer(project, one, far)) == (True, False)
