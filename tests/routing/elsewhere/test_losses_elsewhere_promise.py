@@ -26,7 +26,6 @@ from testbed.measured import (
     mesh,
     right_or_wrong,
     rows_given_out,
-    size_of,
     with_losses,
     world_of_meshes,
 )
@@ -109,9 +108,11 @@ def test_what_cannot_be_promised_is_refused_with_the_plan(world, more, where, wo
     assert not Run.objects.exists()
 
 
-def test_a_project_of_such_values_needs_no_program_before_its_plan(world):
-    assert world.project.task_type == MESHES.task_type
-    assert size_of(next(iter(world.truth.values()))) >= 10
+def test_a_project_names_no_program_but_its_plans_do():
+    assert make_project(task_type="opaque").task_type == MESHES.task_type
+    assert make_project(task_type="code", loss="measured_elsewhere").loss == "measured_elsewhere"
+    with pytest.raises(InputError, match="no parameter 'program'"):
+        make_project(task_type="code", loss="measured_elsewhere", loss_params={"program": MEASURE})
 
 
 def test_a_loss_that_was_changed_in_the_delivery_is_found(tmp_path):
