@@ -109,10 +109,12 @@ def test_what_cannot_be_promised_is_refused_with_the_plan(world, more, where, wo
 
 
 def test_a_project_names_no_program_but_its_plans_do():
-    assert make_project(task_type="opaque").task_type == MESHES.task_type
-    assert make_project(task_type="code", loss="measured_elsewhere").loss == "measured_elsewhere"
+    assert make_project(task_type="opaque", choices=()).task_type == MESHES.task_type
+    assert make_project(task_type="code", choices=(), loss="measured_elsewhere").loss == "measured_elsewhere"
     with pytest.raises(InputError, match="no parameter 'program'"):
-        make_project(task_type="code", loss="measured_elsewhere", loss_params={"program": MEASURE})
+        make_project(
+            task_type="code", choices=(), loss="measured_elsewhere", loss_params={"program": MEASURE}
+        )
 
 
 def test_a_loss_that_was_changed_in_the_delivery_is_found(tmp_path):
