@@ -44,7 +44,7 @@ class Opaque(Text):
         """Not normalised, as other texts are: it may name a file."""
         if NOT_STORED.search(text):
             return None, _("it has a character that cannot be stored (NUL or half of a surrogate pair)")
-        text = text.replace("\r\n", "\n").strip()
+        text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
         if len(text) > self.max_characters:
             return None, _("it has %(count)s characters, more than %(most)s") % {
                 "count": f"{len(text):,}",

@@ -40,9 +40,10 @@ OFFERED = {
     "number": ["numeric"],
     "math": ["math_equivalence", "exact_match"],
     "short_text": ["exact_match"],
-    "long_text": ["cosine_distance", "token_f1", "exact_match"],
-    "code": ["token_f1", "zero_one"],
-    "boxes": ["box_f1", "boxes_right"],
+    "long_text": ["cosine_distance", "token_f1", "exact_match", "measured_elsewhere"],
+    "code": ["token_f1", "zero_one", "measured_elsewhere"],
+    "boxes": ["box_f1", "boxes_right", "measured_elsewhere"],
+    "opaque": ["measured_elsewhere"],
 }
 """The losses of each task type, the default first."""
 
