@@ -7,11 +7,11 @@ tie-breaks (from the salt and the item ids), the losses (from labels and answers
 every policy, the tests, the choice, the thresholds and the words; under `split_fixed_sequence` also the
 chain, from the slices and the first labels; where an expert is the reference, n_B, the critical values, whose
 items the asked ones are, what the expert was to label, and people's error.  Taken as given are: the scores
-and answers of the models, the labels of the people, the chains or slices, which were fixed before the draw,
-what the policies of `every_score` cost on the pilot and on which items models were called, what models cost
-where an expert is the reference, probabilities of asking that vary, the hash of the pool, what stands under
-"provenance", that commitments were shown when they were made (the files whose roots they hold are not read
-here), and in a certificate of version 1 the expected costs, and the bound that is shown beside items
+and answers of the models, the labels of the people, losses that were measured elsewhere, the chains or
+slices, which were fixed before the draw, what the policies of `every_score` cost on the pilot and on which
+items models were called, what models cost where an expert is the reference, probabilities of asking that
+vary, the hash of the pool, what stands under "provenance", that commitments were shown when they were made
+(the files whose roots they hold are not read here), and in a certificate of version 1 the expected costs, and the bound that is shown beside items
 that nobody could label.
 
 Of a final audit: which places were drawn, both parts of its test, and the words; taken as given are the
