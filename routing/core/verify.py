@@ -11,8 +11,8 @@ and answers of the models, the labels of the people, losses that were measured e
 slices, which were fixed before the draw, what the policies of `every_score` cost on the pilot and on which
 items models were called, what models cost where an expert is the reference, probabilities of asking that
 vary, the hash of the pool, what stands under "provenance", that commitments were shown when they were made
-(the files whose roots they hold are not read here), and in a certificate of version 1 the expected costs, and the bound that is shown beside items
-that nobody could label.
+(the files whose roots they hold are not read here), and in a certificate of version 1 the expected costs, and
+the bound that is shown beside items that nobody could label.
 
 Of a final audit: which places were drawn, both parts of its test, and the words; taken as given are the
 labels that could be drawn, of which there is only a hash, and what annotators and expert said of those drawn.
