@@ -9,7 +9,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from routing.core.calibration import losses_of_answers, observed_losses
+from routing.core.answer_losses import losses_of_answers
+from routing.core.calibration import observed_losses
 from routing.core.calibration_rows import CalibrationError, CalibrationRow
 from routing.core.certificate import draw_line
 from routing.core.commitment import blank_line

@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from routing.core.answer_losses import losses_of_answers
 from routing.core.bounds.hypergeometric import Hypergeometric
-from routing.core.calibration import Calibration, losses_of_answers
+from routing.core.calibration import Calibration
 from routing.core.certify import Outcome, outcome_messages, required_of, why_nothing_of
 from routing.core.every_score.build import ScoreChains
 from routing.core.every_score.chain import OWN

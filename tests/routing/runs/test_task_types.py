@@ -283,7 +283,7 @@ class TestLongTexts:
         with pytest.raises(InputError) as refused:
             loss_of(project, "cosine_distance", {})
         assert (refused.value.where, refused.value.message) == ("loss", NO_EMBEDDINGS)
-        assert [option.refusal for option in plan_options(project).loss] == [NO_EMBEDDINGS, "", ""]
+        assert [option.refusal for option in plan_options(project).loss] == [NO_EMBEDDINGS, "", "", ""]
 
     @pytest.mark.parametrize("params", [{"embedder": "os:remove"}, {"model": "another"}])
     def test_nobody_names_code_or_a_model_on_a_page(self, project, params, settings):
