@@ -348,8 +348,8 @@ class _Models:
         self._score(self.run_sources[1:])
 
     def answer_for_calibration_set(self) -> None:
-        """Where every model's own score decides, those that the tests need whatever the labels: the others wait
-        until these are locked (`certify.analyse_run`), but not to be measured elsewhere before the tests.
+        """Where every model's own score decides, those that the tests need whatever the labels: others wait
+        until these are locked (`certify.analyse_run`), but for what is measured elsewhere before the tests.
         """
         needed = self.run_sources[1:]
         if self._lazily and not self._run.measured_elsewhere:
