@@ -79,10 +79,22 @@ def test_a_dear_last_model_answers_everything_before_it_is_measured():
     assert all(row["called"] == [True, True] for row in rows if row["asked"])
 
 
-def test_losses_of_0_and_1_are_counted_exactly(tmp_path):
-    world = world_of_meshes(300)
-    binary = {"measure": MEASURE, "binary": True}
-    run = measuring(world, measure=right_or_wrong, loss_params=binary, target="dataset")
+def some_are_blank(index, row):
+    row["model1"] = "" if index % 11 == 0 else row["model1"]
+    row["model2"] = "" if index % 5 == 0 else row["model2"]
+
+
+@pytest.mark.parametrize("rule", ["fixed_sequence", "every_score"])
+def test_losses_of_0_and_1_are_counted_exactly(tmp_path, rule):
+    world = world_of_meshes(300, change=some_are_blank)
+    plan = {"loss_params": {"measure": MEASURE, "binary": True}, "target": "dataset", "rule": rule}
+    run = world.calibrating(**{**PLAN, **plan}, accept_unusable=True)
+    given_up = world.label(answer=lambda item: None if item.pk % 17 == 0 else world.truth[item.external_id])
+    assert 0 < world.give_up_all() < given_up
+    ask_losses(run=run, user=world.manager)
+    rows = [with_losses(row, right_or_wrong) for row in rows_given_out(run, world.manager)]
+    assert {row["loss2"] for row in rows} == {None, 0, 1}
+    assert list(take_losses(run=run, actor=world.manager, rows=rows).refused) == []
     world._route(world._analyse(run))
     world.finish()
     document = json.loads(run.certificate.document)
