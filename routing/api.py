@@ -5,7 +5,7 @@
 
 from routing.by_people import api as by_people
 from routing.delivery import api as deliveries
-from routing.elsewhere import api as elsewhere
+from routing.elsewhere import api as elsewhere, losses_api as losses
 from routing.held_out import api as held_out
 from routing.items import api as items, saved_views_api as saved_views
 from routing.label_set import api as label_set
@@ -43,6 +43,7 @@ urlpatterns = [
     *saved_views.urlpatterns,
     *label_set.urlpatterns,
     *elsewhere.urlpatterns,
+    *losses.urlpatterns,
     *held_out.urlpatterns,
     *rounds.urlpatterns,
     *workshop.urlpatterns,

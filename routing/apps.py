@@ -24,6 +24,7 @@ class RoutingConfig(AppConfig):
             "routing_commitment",
             "routing_ledgerentry",
             "routing_route",
+            "routing_givenlosses",
             "routing_spend",
             "routing_runsource",
             "routing_measuredsource",

@@ -118,6 +118,7 @@ urlpatterns = [
     path("projects/<slug:slug>/runs/<row:number>/evidence/", runs.run_evidence, name="run_evidence"),
     path("projects/<slug:slug>/runs/<row:number>/plan/", runs.run_plan, name="run_plan"),
     path("projects/<slug:slug>/runs/<row:number>/analyse/", runs.run_analyse, name="run_analyse"),
+    path("projects/<slug:slug>/runs/<row:number>/ask-losses/", runs.run_ask_losses, name="run_ask_losses"),
     path("projects/<slug:slug>/runs/<row:number>/ask-expert/", experts.run_ask_expert, name="run_ask_expert"),
     path("projects/<slug:slug>/runs/<row:number>/hand-over/", experts.run_hand_over, name="run_hand_over"),
     path(

@@ -13,6 +13,7 @@ from routing.runs.expert.final import analyse_final_audit, draw_final_audit
 from routing.runs.later.take_in import take_in
 from routing.runs.route import route
 from testbed.experts import ExpertWorld
+from testbed.measured import measuring, world_of_meshes
 from testbed.worlds import NUMBERS, SETS, World, files_of, make_world
 
 Files = dict[str, bytes]
@@ -141,6 +142,15 @@ def of_sets() -> Files:
     return delivered(world, world.complete())
 
 
+def measured_elsewhere() -> Files:
+    """A program of the team's measures the losses, of values that nothing else can compare."""
+    world = world_of_meshes(300)
+    plan = {"rule": "every_score", "target": "dataset", "epsilon": Decimal("0.3"), "pilot_size": 60}
+    world._route(world._analyse(measuring(world, **plan)))
+    world.finish()
+    return delivered(world, world.project.runs.get())
+
+
 KINDS: dict[str, Callable[[], Files]] = {
     "dataset": by_person,
     "pool": lambda: by_person(target="pool"),
@@ -164,5 +174,7 @@ KINDS: dict[str, Callable[[], Files]] = {
     "numbers": of_numbers,
     "sets": of_sets,
     "learnt": lambda: by_person(rule="split_fixed_sequence"),
-    "another bound": lambda: by_person(bound="betting_upper"),
+    "bets": lambda: by_person(bound="betting_upper", epsilon=Decimal("0.3")),
+    "measured elsewhere": measured_elsewhere,
+    "another bound": lambda: by_person(bound="hoeffding_bentkus"),
 }

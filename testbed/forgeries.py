@@ -36,10 +36,13 @@ WITHOUT_MEANING = {
     "certificate.json: scores.chains.policies[]": "as those of `chains`",
     "certificate.json: scores.chains.name": "what a chain is called that is not taken",
     "certificate.json: reference.expert_cost": "as model_cost",
+    "certificate.json: plan.loss_params.measure": "what the program is called: the first commitment holds it",
     "certificate.json: provenance": "names, words, prices, fingerprints; not run and ledger",
     "final_audit.json: frame.hash": "of labels that are not published",
     "draw.jsonl: answers": "on trust, where no count changes: it still agrees, or still differs, or no "
     "policy that was tested delivers it",
+    "draw.jsonl: losses": "of an answer that no policy that was tested delivers: what was measured is on "
+    "trust",
     "draw.jsonl: own": "on trust, where no count changes: it goes past no threshold that was tested, or its "
     "answer is right",
     "draw.jsonl: person": "on trust, where no count changes",

@@ -51,6 +51,7 @@ RECORDS = {
     "FinalAudit": ["FinalAuditBody"],
     "Taken": ["TakenBody"],
     "WaitingWork": ["WaitingWorkBody"],
+    "LossesAsked": ["LossesAskedBody"],
     "DeliveryFile": ["FileBody"],
     "DeliveryData": ["DeliveryBody"],
     "WebhookData": ["WebhookWithSecret", "WebhookBody"],

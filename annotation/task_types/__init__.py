@@ -11,6 +11,7 @@ from annotation.task_types.long_text import LongText
 from annotation.task_types.math import Math
 from annotation.task_types.multiple_choice import MultipleChoice
 from annotation.task_types.number import Number
+from annotation.task_types.opaque import Opaque
 from annotation.task_types.short_text import ShortText
 from annotation.task_types.single_choice import SingleChoice
 
@@ -30,7 +31,10 @@ __all__ = [
 
 TASK_TYPES: dict[str, TaskType] = {
     kind.name: kind
-    for kind in (SingleChoice(), MultipleChoice(), Number(), Math(), ShortText(), LongText(), Code(), Boxes())
+    for kind in (
+        *(SingleChoice(), MultipleChoice(), Number(), Math(), ShortText(), LongText(), Code(), Boxes()),
+        Opaque(),
+    )
 }
 """By the name that a project stores, in the order of the page on which a project is made."""
 DEFAULT = SingleChoice.name

@@ -121,6 +121,8 @@ class TaskType:
     """
     none_within: ClassVar[bool] = False
     """Whether an empty list is an answer although a value is a text."""
+    any_json: ClassVar[bool] = False
+    """Whether JSON of any form is an answer; its value is a text."""
     on_images: ClassVar[bool] = False
     """Whether it can be asked about images alone; items may be the addresses of some elsewhere."""
     max_characters: ClassVar[int | None] = None

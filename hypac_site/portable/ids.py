@@ -307,7 +307,7 @@ WITHOUT_IDS = frozenset(
         *("routing.delivery.two_people", "routing.draw.critical", "routing.draw.randomness"),
         "routing.finalaudit.invalid_reasons",
         "routing.finalcertificate.messages",
-        "routing.finalsample.label",
+        *("routing.finalsample.label", "routing.givenlosses.losses"),
         "routing.ledgerentry.document",
         "routing.measuredsource.prices",
         "routing.mendversion.labels",

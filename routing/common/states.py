@@ -11,7 +11,7 @@ from routing.models import Run
 State = Run.State
 
 # Nothing of such a run may be seen by whoever may label in it.
-OPEN = (State.PREPARING, State.CALIBRATING, State.CHECKING, State.ANALYSING)
+OPEN = (State.PREPARING, State.CALIBRATING, State.CHECKING, State.LOSSES, State.ANALYSING)
 # Its models may still be called.
 BUSY = (*OPEN, State.ROUTING)
 # Something is still to be done; another run has to wait, and the choices stay as they are.

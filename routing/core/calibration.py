@@ -10,12 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
+from routing.core.answer_losses import losses_of_answers
 from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.bounds import Evidence
 from routing.core.calibration_rows import CalibrationError, CalibrationRow, check_rows
 from routing.core.keys import count_at_or_below, pack
 from routing.core.losses import Loss
-from routing.core.losses.base import BatchLoss, LossError, LossUnavailableError, outside_range
 from routing.core.messages import declare, gettext_noop, say
 from routing.core.plan import Plan
 from routing.core.sampling import CalibrationDraw
@@ -299,55 +299,6 @@ def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> Ob
     )
 
 
-def losses_of_answers(rows: Sequence[CalibrationRow], loss: Loss, models: int) -> Floats:
-    """Loss of each model's own answer (n, S - 1); 0 where there is no answer or no label."""
-    values = np.zeros((len(rows), models))
-    places, labels, answers = [], [], []
-    for index, row in enumerate(rows):
-        for source, answer in enumerate(row.answers):
-            if answer is not None and row.label is not None:
-                places.append((index, source))
-                labels.append(row.label)
-                answers.append(answer)
-    if places:
-        computed = _all_at_once(loss, labels, answers) if isinstance(loss, BatchLoss) else None
-        for pair, (index, source) in enumerate(places):
-            item = rows[index].item_id
-            value = _value(loss, labels[pair], answers[pair], item) if computed is None else computed[pair]
-            values[index, source] = _bounded(loss, float(value), item)
-    return values
-
-
-def _all_at_once(loss: BatchLoss, labels: list[str], answers: list[str]) -> Floats | None:
-    """Losses of all pairs; None where one has none, so that it is looked for pair by pair."""
-    try:
-        return loss.many(labels, answers)
-    except LossUnavailableError:
-        raise
-    except LossError:
-        return None
-
-
-def _value(loss: Loss, label: str, answer: str, item: str) -> float:
-    try:
-        return loss(label, answer)
-    except LossUnavailableError:
-        raise
-    except LossError as error:
-        raise CalibrationError(say("item.wrong", item=repr(item), why=error.said)) from error
-
-
-def _bounded(loss: Loss, value: float, item: str) -> float:
-    why = None
-    if not 0.0 <= value <= loss.bound:
-        why = outside_range(loss, value)
-    elif loss.binary and value not in (0.0, 1.0):
-        why = say("item.not_binary", loss=repr(loss.name), value=str(value))
-    if why:
-        raise CalibrationError(say("item.wrong", item=repr(item), why=why))
-    return value
-
-
 def sorted_losses(
     u: Floats | list[float],
     v: Ints | list[int],
@@ -383,7 +334,5 @@ SAYS = {
     "calibration.no_label": gettext_noop(
         "people were asked about it, and it has no label; give None where nobody could label it"
     ),
-    "item.wrong": gettext_noop("item %(item)s: %(why)s"),
-    "item.not_binary": gettext_noop("the loss %(loss)s gave %(value)s, but says that it is 0 or 1 only"),
 }
 declare(SAYS)

@@ -45,6 +45,9 @@ class CalibrationRow:
         could not.
     later : positions from 1
         Models that answered about the item only after the run's second commitment.
+    losses : S - 1 numbers, or nothing
+        Of a loss that is measured elsewhere what came for each model's answer, None where there is no usable
+        answer or no label.
     """
 
     item_id: str
@@ -61,6 +64,7 @@ class CalibrationRow:
     annotator: str = ""
     person: str | None = None
     later: tuple[int, ...] = ()
+    losses: tuple[float | None, ...] = ()
 
 
 def check_rows(rows: Sequence[CalibrationRow], plan: Plan) -> None:
@@ -99,6 +103,8 @@ def _wrong(row: CalibrationRow, index: int, plan: Plan) -> Message | None:
         return say("row.answers", answers=len(row.answers), models=plan.sources - 1)
     if not row.asked and row.label is not None:
         return say("row.not_asked")
+    if not row.asked and row.losses:
+        return say("row.losses_not_asked")
     return None
 
 
@@ -113,6 +119,7 @@ SAYS = {
     "row.u": gettext_noop("uncertainty %(u)s is outside [0, 1]"),
     "row.v": gettext_noop("tie-break %(v)s is outside [0, 2**53)"),
     "row.answers": gettext_noop("%(answers)s answers for %(models)s models (None: unusable)"),
+    "row.losses_not_asked": gettext_noop("it has measured losses although the draw did not ask for a label"),
     "row.not_asked": gettext_noop("it has a label although the draw did not ask for one"),
 }
 declare(SAYS)

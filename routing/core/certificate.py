@@ -234,8 +234,9 @@ def document_hash(document: Mapping[str, Any]) -> str:
 
 
 def draw_line(row: CalibrationRow) -> str:
-    """One line of ``draw.jsonl``, without the line end; later models' scores, the annotator's label and which
-    models answered after the second commitment only where there are any.
+    """One line of ``draw.jsonl``, without the line end; later models' scores, the annotator's label, which
+    models answered after the second commitment and losses that were measured elsewhere only where there are
+    any.
     """
     line: Document = {
         "order": row.order,
@@ -256,6 +257,8 @@ def draw_line(row: CalibrationRow) -> str:
         line["annotator"], line["person"] = row.annotator, row.person
     if row.later:
         line["later"] = list(row.later)
+    if row.losses:
+        line["losses"] = [None if loss is None else number(loss) for loss in row.losses]
     return json.dumps(
         line,
         sort_keys=True,

@@ -218,7 +218,15 @@ def blank_line(row: CalibrationRow) -> bytes:
     own = tuple(None if place in after else key for place, key in enumerate(row.own, start=1))
     called = tuple(was and place not in after for place, was in enumerate(row.called))
     blank = replace(
-        row, label=None, answers=answers, own=own, called=called, annotator="", person=None, later=()
+        row,
+        label=None,
+        answers=answers,
+        own=own,
+        called=called,
+        annotator="",
+        person=None,
+        later=(),
+        losses=(),
     )
     return draw_line(blank).encode()
 

@@ -23,9 +23,9 @@ from routing.core.plan import SPLIT_SHARE, Plan
 ROW = {"order", "item_id", "position", "asked", "p", "u", "v", "label", "answers"}
 OF_LATER_MODELS = {"own", "called"}
 OF_PEOPLE = {"annotator", "person"}
-LATER = {"later"}
+LATER, MEASURED = {"later"}, {"losses"}
 """What a line of ``draw.jsonl`` holds; under `every_score`, where an expert is the reference, and
-where models answered after the second commitment."""
+where models answered after the second commitment; and of a loss that is measured elsewhere."""
 DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,60})?")
 """As plans and draws write numbers: with millions of digits, or an exponent, one takes hours to read."""
 
@@ -199,7 +199,7 @@ def parse_row(line: str, number: int) -> CalibrationRow:
         raise DocumentError(f"{where}: no JSON ({error})") from None
     if not isinstance(row, dict):
         raise DocumentError(f"{where}: no JSON object")
-    unknown = sorted(row.keys() - ROW - OF_LATER_MODELS - OF_PEOPLE - LATER)
+    unknown = sorted(row.keys() - ROW - OF_LATER_MODELS - OF_PEOPLE - LATER - MEASURED)
     if unknown:
         raise DocumentError(f"{where}: {unknown[0]!r} is no part of a row")
     try:
@@ -233,6 +233,7 @@ def parse_row(line: str, number: int) -> CalibrationRow:
             annotator=annotator,
             person=person,
             later=_positions(row),
+            losses=_losses(row),
         )
     except KeyError as error:
         raise DocumentError(f"{where}: it lacks {error}") from None
@@ -262,6 +263,14 @@ def _positions(row: Mapping[str, Any]) -> tuple[int, ...]:
     if later != sorted(set(later)):
         raise DocumentError(f"'later' is not in order: {later!r}")
     return tuple(later)
+
+
+def _losses(row: Mapping[str, Any]) -> tuple[float | None, ...]:
+    losses = _list(row, "losses")
+    for loss in losses:
+        if loss is not None and (isinstance(loss, bool) or not isinstance(loss, int | float)):
+            raise DocumentError(f"'losses' is no list of numbers and nulls: {losses!r}")
+    return tuple(None if loss is None else float(loss) for loss in losses)
 
 
 def _of_people(row: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -170,7 +170,7 @@ def by_every_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Forecas
                 model_cost=cost,
                 people=people,
                 share=left if chain.share is None else chain.share,
-                asking_cost=cost if chains.lazy else None,
+                asking_cost=cost if chains.lazy and not plan.measured_elsewhere else None,
             )
         )
     return tuple(paths)

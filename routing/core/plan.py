@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from routing.core.bounds import BOUNDS, Bound
 from routing.core.exact import NumberError, error_budget, plain, to_decimal
-from routing.core.losses import Loss, make_loss
+from routing.core.losses import Loss, MeasuredElsewhere, make_loss
 from routing.core.losses.base import LossError
 from routing.core.messages import CoreError, Message, declare, gettext_noop, say
 from routing.core.registry import UnknownNameError
@@ -156,6 +156,11 @@ class Plan:
         size = default_pilot_size(self.pool_size, self.costs)
         # Under "population" the pilot and the calibration set are disjoint, and some item must be left over.
         return min(size, max(self.pool_size - self.m - 1, 0)) if self.target == "population" else size
+
+    @property
+    def measured_elsewhere(self) -> bool:
+        """Whether losses come with the labels; then every answer about an asked item has to be there."""
+        return isinstance(self.loss_function(), MeasuredElsewhere)
 
     def loss_function(self) -> Loss:
         return make_loss(self.loss, self.loss_params)

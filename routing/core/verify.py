@@ -7,12 +7,12 @@ tie-breaks (from the salt and the item ids), the losses (from labels and answers
 every policy, the tests, the choice, the thresholds and the words; under `split_fixed_sequence` also the
 chain, from the slices and the first labels; where an expert is the reference, n_B, the critical values, whose
 items the asked ones are, what the expert was to label, and people's error.  Taken as given are: the scores
-and answers of the models, the labels of the people, the chains or slices, which were fixed before the draw,
-what the policies of `every_score` cost on the pilot and on which items models were called, what models cost
-where an expert is the reference, probabilities of asking that vary, the hash of the pool, what stands under
-"provenance", that commitments were shown when they were made (the files whose roots they hold are not read
-here), and in a certificate of version 1 the expected costs, and the bound that is shown beside items
-that nobody could label.
+and answers of the models, the labels of the people, losses that were measured elsewhere, the chains or
+slices, which were fixed before the draw, what the policies of `every_score` cost on the pilot and on which
+items models were called, what models cost where an expert is the reference, probabilities of asking that
+vary, the hash of the pool, what stands under "provenance", that commitments were shown when they were made
+(the files whose roots they hold are not read here), and in a certificate of version 1 the expected costs, and
+the bound that is shown beside items that nobody could label.
 
 Of a final audit: which places were drawn, both parts of its test, and the words; taken as given are the
 labels that could be drawn, of which there is only a hash, and what annotators and expert said of those drawn.
@@ -49,7 +49,7 @@ from routing.core.documents import (
 from routing.core.drawn import draw_differences, drawn_from
 from routing.core.every_score.certify import certify_every_score
 from routing.core.every_score.documents import read_pilot_costs, read_score_chains, score_certificate
-from routing.core.losses import imported_paths
+from routing.core.losses import imported_paths, measured_elsewhere
 from routing.core.messages import say
 from routing.core.plan import Plan, validate
 from routing.core.reference import final
@@ -104,6 +104,8 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
     rows = parse_draw(draw)
     plan = parse_plan(document)
     _refuse_imports(plan, allowed_imports)
+    if plan.loss != measured_elsewhere.NAME and any(row.losses for row in rows):
+        raise DocumentError(f"draw: a line has measured losses, and those of {plan.loss!r} are computed")
     kind, uses_every_score = read_kind(document), plan.rule == every_score.RULE.name
     if kind == EXPERT:
         refuse_other_rows(document, rows)

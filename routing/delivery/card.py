@@ -25,6 +25,7 @@ from routing.runs.expert.report import (
     people_by_annotator,
     rank_nobody,
 )
+from routing.runs.given_losses import losses_in_words
 from routing.runs.kept_of_people import erased_experts
 from routing.runs.labelled_elsewhere import elsewhere_in_words
 from routing.runs.later.report import later_audit_in_words, later_audit_of
@@ -235,6 +236,7 @@ def _about_people(run: Run) -> list[str]:
             *measured_in_words(run),
             *suggestions_in_words(run),
             *elsewhere_in_words(run),
+            *losses_in_words(run),
         ]
         if run.suggestions:
             said.append(_COLUMN_OF_SUGGESTIONS)

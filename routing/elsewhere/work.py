@@ -50,6 +50,13 @@ def waiting(*, run: Run, part: str) -> Waiting:
             _("Nobody may choose which of these items are labelled: every one is asked about."),
             _("The certificate says how many labels of the calibration set came from another program."),
         ]
+    if batch.blind and run.measured_elsewhere:
+        conditions.append(
+            _(
+                "Losses come in a second step: once all of these labels are there and locked, losses.ndjson "
+                "gives them out with models' answers, to the program that measures."
+            )
+        )
     return Waiting(part, len(waiting_work(batch)), batch.blind, conditions)
 
 
@@ -148,7 +155,7 @@ def hand_out(
     def content(item: Item) -> dict[str, Any]:
         if format_name == HYPAC:
             linked = {} if (url := link(item)) is None else {"image_url": url}
-            return {"item": item.pk, "name": item.external_id, **_seen(item), **linked}
+            return {"item": item.pk, "name": item.external_id, **seen_of(item), **linked}
         if item.image_id is not None:
             seen = {(of_images or ["image"])[0]: link(item) or item.short_name}
         else:
@@ -166,7 +173,8 @@ def hand_out(
     return pages
 
 
-def _seen(item: Item) -> dict[str, Any]:
+def seen_of(item: Item) -> dict[str, Any]:
+    """What people see of an item."""
     image = item.image
     return {"text": item.text, "fields": item.fields, "image": image.sha256 if image else None}
 

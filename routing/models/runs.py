@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation import failures
 from annotation.models import MAX_OVERLAP, Project, WorkBatch
-from routing.core.losses import make_loss, sorts_labels
+from routing.core.losses import make_loss, measured_elsewhere, sorts_labels
 from routing.core.messages import CoreError
 from routing.core.reference.words import settled_cost
 from routing.models.measurements import Measurement
@@ -59,6 +59,7 @@ class Run(models.Model):
         PREPARING = "preparing", _("Models at work")
         CALIBRATING = "calibrating", _("Calibration labelling")
         CHECKING = "checking", _("The expert labels")
+        LOSSES = "losses", _("Losses are measured")
         ANALYSING = "analysing", _("Being analysed")
         ANALYSED = "analysed", _("Analysed")
         ROUTING = "routing", _("Being routed")
@@ -330,7 +331,7 @@ class Run(models.Model):
             models.UniqueConstraint(fields=["project", "number"], name="run_number_once"),
             models.UniqueConstraint(
                 fields=["project"],
-                condition=Q(state__in=["preparing", "calibrating", "checking", "analysing"]),
+                condition=Q(state__in=["preparing", "calibrating", "checking", "losses", "analysing"]),
                 name="run_one_open_per_project",
             ),
             models.CheckConstraint(
@@ -339,6 +340,7 @@ class Run(models.Model):
                         "preparing",
                         "calibrating",
                         "checking",
+                        "losses",
                         "analysing",
                         "analysed",
                         "routing",
@@ -462,6 +464,11 @@ class Run(models.Model):
         by definition, so that it takes the place of nothing that was certified.
         """
         return None if self.reference == self.Reference.PERSON else list(self.own_batches)
+
+    @property
+    def measured_elsewhere(self) -> bool:
+        """Whether the team's own program measures the losses."""
+        return self.loss == measured_elsewhere.NAME
 
     @property
     def sorts_labels(self) -> bool:

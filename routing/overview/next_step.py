@@ -128,10 +128,19 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
                 "The annotators' calibration labels are there. Have the expert asked; they are locked then."
             )
             return NextStep(text, _("Ask the expert"), "run_ask_expert", run_here, "post"), "runs.edit"
+        if facts.run.measured_elsewhere and facts.calibration.finished:
+            text = _(
+                "Every calibration label is there. Lock them: then your program gets labels and models' "
+                "answers, and measures the losses."
+            )
+            return NextStep(text, _("Ask for the losses"), "run_ask_losses", run_here, "post"), "runs.edit"
         found = _while_calibrating(facts.calibration, here, run_here)
         return _or_invite(facts, with_who_is_left(facts, found))
     if facts.state == State.CHECKING and facts.expert:
         return _while_calibrating(facts.expert, here, run_here)
+    if facts.state == State.LOSSES:
+        text = _("Your program measures the losses of models' answers. What is missing stands with the run.")
+        return NextStep(text, _("Go to the run"), "run", run_here), "runs.edit"
     if facts.state == State.ANALYSED:
         text = _("The thresholds are known. Look at the certificate, then send every item to its source.")
         return NextStep(text, _("See what routing does"), "run", run_here), "runs.edit"

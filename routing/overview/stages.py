@@ -130,6 +130,8 @@ def _certify(facts: Facts) -> Stage:
         state = FAILED if facts.has_failed("analyse_run") else CURRENT
     elif facts.state == State.CALIBRATING:
         state = CURRENT if finished else WAITING
+    elif facts.state == State.LOSSES:
+        state = CURRENT
     elif facts.state == State.CHECKING:
         state = CURRENT if facts.expert is not None and facts.expert.finished else WAITING
     else:

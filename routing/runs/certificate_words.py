@@ -176,12 +176,19 @@ def what_breaks_it(run: Run) -> list[str]:
         "A label of the calibration set is changed after the analysis. The run is then marked invalid."
     )
     seen = _("Whoever labelled the calibration set had seen what the models said. HyPAC hides it until then.")
+    if run.measured_elsewhere:
+        said.append(
+            _(
+                "The losses are not what the program gives that the plan names, or it went by more than one "
+                "label and one answer. HyPAC cannot see that."
+            )
+        )
     if run.reference == Reference.SETTLED:
         return [changed, seen, _of_two_people(), *said]
     if run.target == Run.Target.POPULATION:
-        return [changed, said[0], seen, _of_later_items(), said[1]]
+        return [changed, said[0], seen, _of_later_items(), *said[1:]]
     if not run.by_expert:
-        return [changed, said[0], seen, said[1]]
+        return [changed, said[0], seen, *said[1:]]
     return [
         _(
             "A label of the expert's, or of an annotator's in the calibration set, is changed after it was "

@@ -48,6 +48,7 @@ from routing.runs.diagnostics import Analysis, messages_of, run_diagnostics
 from routing.runs.events import certificate_broken, run_analysed
 from routing.runs.expert.analyse import analyse_with_expert
 from routing.runs.load_calibration import load_calibration
+from routing.runs.losses_to_measure import refuse_unmeasured
 from routing.runs.other_rule_comparison import compare_with_other_rule
 from routing.runs.plan import plan_of
 from routing.runs.score_diagnostics import ScoreAnalysis, score_diagnostics
@@ -70,6 +71,15 @@ def analyse(*, run: Run, user: User | None) -> Job:
             code="analysed_already",
         )
     batch = _last_batch(run)
+    if run.measured_elsewhere and run.state == State.CALIBRATING:
+        raise ConflictError(
+            _(
+                "The losses of run %(run)s are measured elsewhere: have them asked for once its labels are "
+                "there, then analyse."
+            )
+            % {"run": run.number},
+            code="losses_not_asked",
+        )
     if run.state != _to_be_analysed(run) or batch is None:
         raise ConflictError(
             _("Run %(run)s cannot be analysed now: %(state)s.")
@@ -78,6 +88,8 @@ def analyse(*, run: Run, user: User | None) -> Job:
         )
     with transaction.atomic():
         refuse_unfinished(batch)
+        if run.state == State.LOSSES:
+            refuse_unmeasured(run)
         # The batch before the run, as a correction and a decision take their locks: in another order, two of
         # them could wait for each other.
         queue.lock_batch(batch=batch)
@@ -103,7 +115,9 @@ def analyse(*, run: Run, user: User | None) -> Job:
 
 def _to_be_analysed(run: Run) -> str:
     """In which state a run waits for its analysis."""
-    return State.CHECKING if run.by_expert else State.CALIBRATING
+    if run.by_expert:
+        return State.CHECKING
+    return State.LOSSES if run.measured_elsewhere else State.CALIBRATING
 
 
 def _last_batch(run: Run) -> WorkBatch | None:

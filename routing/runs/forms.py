@@ -15,6 +15,7 @@ from annotation.models import Project
 from annotation.templatetags.hypac import number
 from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
+from routing.core.losses import measured_elsewhere
 from routing.models import Run
 from routing.runs.commitment_report import draw_menu
 from routing.runs.form_fields import ParametersField, described, percent_field, share_field
@@ -233,6 +234,11 @@ class PlanForm(ToleranceFields, ReferenceFields):
             p_varies=bool(self["p_column"].value()),
             leave_out=self["leave_out"].value() or (),
         )
+
+    @property
+    def asks_what_measures(self) -> bool:
+        """Whether the plan has to say which program measures the losses."""
+        return self.options.recommended("loss") == measured_elsewhere.NAME
 
     @property
     def offers_tolerance(self) -> bool:

@@ -18,6 +18,7 @@ from routing.core.documents import parse_draw
 from routing.models import DrawItem, Run, RunSource
 from routing.runs import every_score_runs
 from routing.runs.committed import NOT_AS_COMMITTED
+from routing.runs.given_losses import with_given_losses
 from routing.runs.usable_answers import table_of_answers
 
 NOT_LOCKED = failures.register(
@@ -50,6 +51,8 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
         except ValueError as error:
             raise NOT_AS_COMMITTED.error(run=run.number, what=f"{error}.") from error
         rows.append(replace(row, label=None if label is None else as_text(label), later=later))
+    if run.measured_elsewhere:
+        rows = with_given_losses(run, drawn.item_ids, rows)
     return Calibration.from_rows(rows), drawn.own
 
 

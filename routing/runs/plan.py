@@ -312,7 +312,7 @@ def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str
     Raises InputError, whose `where` names the field.
     """
     if fields.score or fields.score_params:
-        loss = loss_of(project, fields.loss, fields.loss_params).function
+        loss = loss_of(project, fields.loss, fields.loss_params).computed_here
         return resolve_score(project, source, fields.score or None, fields.score_params, loss=loss)
     return backend_for(source).default_score, {}
 

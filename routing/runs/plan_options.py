@@ -3,6 +3,7 @@ that suit the labels of a project, and the one that a plan names.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,15 @@ from annotation.ports import LossOffer
 from annotation.task_types import TASK_TYPES, TaskType
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_TARGET, Choice, choices
-from routing.core.losses import LOSSES, Loss, LossError, losses_of, make_loss
+from routing.core.losses import (
+    LOSSES,
+    Loss,
+    LossError,
+    MeasuredElsewhere,
+    losses_of,
+    make_loss,
+    measured_elsewhere,
+)
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
@@ -47,8 +56,12 @@ def losses_offered(task_type: str) -> list[LossOffer]:
 
 def check_loss(project: Project) -> None:
     """Raise InputError where the project's own loss or its parameters cannot be what its plans begin with. It
-    may need what the server does not have yet.
+    may need what the server does not have yet, or what only a plan says: which program measures.
     """
+    if (project.loss, project.loss_params) == (measured_elsewhere.NAME, {}):
+        names = losses_of_project(project)
+        if project.loss in names:
+            return
     if loss_refusal(project.loss) and project.loss in losses_of_project(project):
         return
     if project.loss or project.loss_params:
@@ -59,10 +72,10 @@ def same_answer(project: Project, first: str, second: str) -> bool:
     """Whether the loss of the project finds no difference; where it cannot be computed here, the
     usual one of its task type.
     """
-    try:
-        loss = loss_of(project, "", {}).function
-    except InputError:
-        loss = make_loss(TASK_TYPES[project.task_type].losses[0])
+    loss = None
+    with suppress(InputError):
+        loss = loss_of(project, "", {}).computed_here
+    loss = loss or make_loss(TASK_TYPES[project.task_type].losses[0])
     return bool(losses_of(loss, [first], [second])[0] == 0)
 
 
@@ -81,6 +94,11 @@ class ChosenLoss:
     name: str
     params: Mapping[str, Any]
     function: Loss
+
+    @property
+    def computed_here(self) -> Loss | None:
+        """None for one that the team's own program measures."""
+        return None if isinstance(self.function, MeasuredElsewhere) else self.function
 
 
 def losses_of_project(project: Project) -> tuple[str, ...]:
@@ -130,7 +148,7 @@ def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLos
         raise InputError(" ".join(sentences), where="loss")
     if refusal := loss_refusal(name):
         raise InputError(refusal, where="loss")
-    where = "loss_params" if params else "loss"
+    where = "loss_params" if params or name == measured_elsewhere.NAME else "loss"
     try:
         params = _with_ours(name, params)
         if TASK_TYPES[project.task_type].several and name in LOSSES and "separator" in params:
@@ -281,4 +299,5 @@ def _binary(project: Project, name: str, params: Mapping[str, Any]) -> bool:
     try:
         return loss_of(project, name, params).function.binary
     except InputError:
-        return True  # beside the loss stands what is wrong with it
+        name = name or default_loss(project, losses_of_project(project))
+        return name != measured_elsewhere.NAME  # beside the loss stands what is wrong with it

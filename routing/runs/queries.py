@@ -20,12 +20,14 @@ from routing.runs.chains import limits_of
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.measured import measured_in_words
 from routing.runs.expert.report import ExpertReport, expert_report
+from routing.runs.given_losses import losses_in_words
 from routing.runs.kept_of_people import with_names_of_today
 from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
 from routing.runs.labelled_elsewhere import elsewhere_in_words
 from routing.runs.labelling_pace import routed_progress
 from routing.runs.later.report import LaterReport, later_report
 from routing.runs.ledger import SpentAlpha, ledger
+from routing.runs.losses_to_measure import LossesSoFar, losses_so_far
 from routing.runs.people_agreement import agreement_in_words, nothing_certified, people_agreement
 from routing.runs.plan_in_words import plan_in_words
 from routing.runs.spending import Paid, Savings, paid_by, savings
@@ -167,6 +169,8 @@ class RunReport:
     expert: ExpertReport | None = None
     # What came after the pool was frozen; None for another target than the population, or before the routing.
     later: LaterReport | None = None
+    # How far losses are that the team's own program measures, while that goes on.
+    losses: LossesSoFar | None = None
     # Who on the roster has open items.
     open_work: list[OpenWork] = field(default_factory=list)
 
@@ -211,6 +215,7 @@ def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
         "routed_progress": routed_progress(run),
         "expert_progress": _expert_progress(run),
         "open_work": open_work_of(run),
+        "losses": losses_so_far(run) if run.state == Run.State.LOSSES else None,
         "savings": savings(run, paid, with_routing=with_routing),
         "paid": paid,
         "ledger": [] if run.by_people else ledger(run),
@@ -258,7 +263,7 @@ def run_report(run: Run) -> RunReport:
         reason_in_words=stored_in_words(messages.get("reason", []), result["reason"]),
         beside=left_open_by(document),
         two_people=[*sentences_of(run, figures), *measured_in_words(run)],
-        how_labelled=[*suggestions_in_words(run), *elsewhere_in_words(run)],
+        how_labelled=[*suggestions_in_words(run), *elsewhere_in_words(run), *losses_in_words(run)],
         thresholds=[]
         if certificate.shape == SLICES
         else _kept(names, certificate.shape, certificate.model_positions, certificate.thresholds),

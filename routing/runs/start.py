@@ -348,11 +348,11 @@ class _Models:
         self._score(self.run_sources[1:])
 
     def answer_for_calibration_set(self) -> None:
-        """Where every model's own score decides, only those that the tests need on every asked item, whatever
-        its label: what only some policies look at waits until the labels are locked (`certify.analyse_run`).
+        """Where every model's own score decides, those that the tests need whatever the labels: others wait
+        until these are locked (`certify.analyse_run`), but for what is measured elsewhere before the tests.
         """
         needed = self.run_sources[1:]
-        if self._lazily:
+        if self._lazily and not self._run.measured_elsewhere:
             needed = [self.run_sources[k] for k in every_score_runs.chains_of(self._run).on_all_asked]
         with self._context.chunk(total=self._done + len(needed) * self._asked.count):
             pass

@@ -132,7 +132,11 @@ def sentences_of(run: Run, figures: Mapping[str, Any]) -> list[str]:
                 "sample in which every item had the same chance."
             )
         )
-    if run.loss != ZeroOne.name:
+    if run.measured_elsewhere:
+        said.append(
+            _("Two labels differ where they are not the same text: nobody measures a loss of people.")
+        )
+    elif run.loss != ZeroOne.name:
         said.append(_("Two labels differ where the loss between them is not 0."))
     return said
 

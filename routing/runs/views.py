@@ -21,6 +21,7 @@ from routing.common.figures import Figure
 from routing.common.states import BUSY, CANCELLABLE, ROUTED, UNDER_WAY
 from routing.core.losses import imported_paths
 from routing.models import Certificate, Draw, Run
+from routing.runs.ask_losses import ask_losses
 from routing.runs.budget import set_budget, stopped_at_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certificate_words import erased_in_words, evidence_of, limits_of, what_breaks_it
@@ -146,7 +147,7 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
         # What changes it changes the whole page.
         "page_state": f"{found.state}.{TAKE_IN}" if takes_in else found.state,
         "polls": not paused and (takes_in or (found.state in UNDER_WAY and not failed and not waits)),
-        "poll_seconds": 10 if labelling else 3,
+        "poll_seconds": 10 if labelling or report.losses else 3,
         "labelling": labelling,
         "delivered": found.deliveries.exists(),
         "failed_job": failed if failed and "run" in failed.params else None,
@@ -161,6 +162,11 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
 @needs("runs.edit", "POST")
 def run_analyse(request: ProjectRequest, number: int) -> HttpResponseBase:
     return _act(request, number, analyse, _("The analysis has begun."))
+
+
+@needs("runs.edit", "POST")
+def run_ask_losses(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, ask_losses, _("The labels are locked, and can be measured against."))
 
 
 @needs("runs.edit", "POST")

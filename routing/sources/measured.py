@@ -97,7 +97,8 @@ def measured_accuracy(source: Source, access: Access) -> MeasuredAccuracy | None
         .order_by("-run__number")
     )
     rows = [row for row in rows if row.fingerprint == rows[0].fingerprint]
-    if not rows:
+    # What the team's own program measured stands in that run's certificate, and cannot be computed here.
+    if not rows or rows[0].run.measured_elsewhere:
         return None
     drawn = DrawItem.objects.filter(draw__run__in=[row.run_id for row in rows], asked=True)
     ids = sorted(set(drawn.order_by("order", "draw_id").values_list("item", flat=True)[:MOST]))

@@ -261,8 +261,8 @@ class _Errors:
         self._kind, self._now = TASK_TYPES[project.task_type], replaced_labels(project).now
         self._loss: Loss | None = None
         with suppress(HypacError):  # this server cannot compute it
-            loss = loss_of(project, "", {}).function
-            self._loss = loss if loss.binary else None
+            loss = loss_of(project, "", {}).computed_here
+            self._loss = loss if loss is not None and loss.binary else None
 
     def wrong(self, item: int, answer: Value) -> bool:
         label, answer = self._known[item], self._now(answer)

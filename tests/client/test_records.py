@@ -236,3 +236,33 @@ def test_the_command_carries_work_away_and_sends_all_answers_back_in_parts(
     assert json.loads(capsys.readouterr().out) == {**first, "refused": [{"row": 1_001, "reason": "no"}]}
     assert main(sent, transport=Script([*found, problem(409, code="no_routed_items")])) == 1
     assert json.loads(capsys.readouterr().err)["code"] == "no_routed_items"
+
+
+def test_losses_are_asked_for_measured_and_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    found = [ok({"slug": "a"}), ok({"number": 3, "state": "calibrating"})]
+    client, script, _ = scripted(*found, ok({"number": 3}), ok({"number": 3, "state": "losses"}))
+    assert client.projects.get("a").run(3).ask_losses().state == "losses"
+    assert [str(request.url).partition("/runs/3/")[2] for request in script.requests[-2:]] == [
+        "ask-losses/",
+        "",
+    ]
+    asked = {"models": ["fast", "slow"], "missing": ["t1"], "conditions": ["Nobody may see it."]}
+    line = b'{"item":1,"label":"x","answer1":"y","answer2":null,"measured":"ab"}\n'
+    file = tmp_path / "losses.jsonl"
+    script = Script([*found, ok(asked), httpx.Response(200, content=line)])
+    assert main(["--json", "losses", "a", "3", str(file)], transport=script) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["items"], told["missing"], told["models"]) == (1, 1, ["fast", "slow"])
+    assert json.loads(file.read_text()) == json.loads(line)
+    table = tmp_path / "losses.csv"
+    table.write_text("item,measured,loss1,loss2\n1,ab,0.25,\n")
+    taken = {"stored": 1, "known": 0, "refused": []}
+    script = Script([*found, ok(taken), ok({**asked, "missing": []})])
+    assert main(["--json", "give-losses", "a", "3", str(table)], transport=script) == 0
+    assert json.loads(capsys.readouterr().out) == {**taken, "missing": 0}
+    rows = [{"item": "1", "measured": "ab", "loss1": "0.25", "loss2": ""}]
+    assert json.loads(script.requests[-2].content) == {"rows": rows}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -44,7 +45,8 @@ def make_run(plan: Plan) -> tuple[tuple[Chain, ...], Bins | None, Calibration]:
     pilot = draw_pilot(pool_size=SIZE, size=plan.pilot, entropy=ENTROPY, exclude=exclude)
     chains = build_chains(plan, u=world.u, v=world.v, pilot=world.pilot(pilot), reference=free)
     slices = None if chains else cut_slices(plan, u=world.u, v=world.v, reference=free)
-    return chains, slices, Calibration.from_rows(_rows(world, draw, shares))
+    rows = _rows(world, draw, shares)
+    return chains, slices, Calibration.from_rows(map(_measured, rows) if plan.measured_elsewhere else rows)
 
 
 def _rows(world: World, draw: CalibrationDraw, shares: list[Decimal]) -> list[CalibrationRow]:
@@ -66,6 +68,11 @@ def _rows(world: World, draw: CalibrationDraw, shares: list[Decimal]) -> list[Ca
             zip(draw.positions.tolist(), draw.asked.tolist(), strict=True)
         )
     ]
+
+
+def _measured(row: CalibrationRow) -> CalibrationRow:
+    """The row with losses as a program elsewhere would measure them: two thirds where an answer is wrong."""
+    return replace(row, losses=tuple(2 / 3 * (answer != row.label) for answer in row.answers if row.label))
 
 
 def make_files(

@@ -18,6 +18,7 @@ from routing.core.registry import UnknownNameError
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "tests.core.own_losses"
+NEEDED = {"cosine_distance": {"embedder": f"{OWN}:embed"}, "measured_elsewhere": {"measure": "mine 1.0"}}
 
 
 def test_every_loss_is_known_with_a_sentence_and_its_bound() -> None:
@@ -32,14 +33,16 @@ def test_every_loss_is_known_with_a_sentence_and_its_bound() -> None:
         "token_f1",
         "box_f1",
         "boxes_right",
+        "measured_elsewhere",
     )
     for kind in LOSSES:
         assert kind.summary.endswith(".")
-        params = {"embedder": f"{OWN}:embed"} if kind.name == "cosine_distance" else {}
+        params = NEEDED.get(kind.name, {})
         loss = make_loss(kind.name, params)
         assert loss.name == kind.name
         assert loss.bound == (2 if kind.name == "cosine_distance" else 1)
-        assert loss.binary is (kind.name not in {"jaccard", "cosine_distance", "token_f1", "box_f1"})
+        graded = {"jaccard", "cosine_distance", "token_f1", "box_f1", "measured_elsewhere"}
+        assert loss.binary is (kind.name not in graded)
 
 
 @pytest.mark.parametrize(

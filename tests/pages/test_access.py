@@ -151,6 +151,7 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "run_take_in": {"POST": LEADERS},
     "run_order": {"POST": LEADERS},
     "run_ask_expert": {"POST": LEADERS},
+    "run_ask_losses": {"POST": LEADERS},
     "run_hand_over": {"POST": LEADERS},
     "run_final_audit": {"POST": LEADERS},
     "run_analyse_final_audit": {"POST": LEADERS},
@@ -266,6 +267,9 @@ API: dict[str, dict[str, set[str]]] = {
     "api_run_work_lines": {"GET": LEADERS},
     "api_run_roster": {"GET": NOT_ANNOTATORS},
     "api_run_ask_expert": {"POST": LEADERS},
+    "api_run_ask_losses": {"POST": LEADERS},
+    "api_run_losses": {"GET": LEADERS, "POST": LEADERS},
+    "api_run_losses_lines": {"GET": LEADERS},
     "api_run_hand_over": {"POST": LEADERS},
     "api_run_final_audit": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_run_analyse_final_audit": {"POST": LEADERS},
@@ -489,7 +493,7 @@ def synchronised(world: World) -> BucketSync:
 
 
 BODY_COMES_FIRST = {
-    *("api_round_notes", "api_run_order", "api_run_work", "api_run_hand_over"),
+    *("api_round_notes", "api_run_order", "api_run_work", "api_run_hand_over", "api_run_losses"),
     *(f"api_label_studio_{of}_{what}" for of in ("run", "source") for what in ("setup", "predict")),
 }
 

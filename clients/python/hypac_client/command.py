@@ -3,16 +3,18 @@ HYPAC_TOKEN.
 """
 
 import argparse
+import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import httpx
 
 from hypac_client.client import Client
 from hypac_client.errors import HypacError, JobError
+from hypac_client.models import Taken
 
 FAILED, WRONG_USE = 1, 2
 MOST_ROWS = 1_000
@@ -92,6 +94,16 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
     found.add_argument("--annotator", default="", help="of CVAT's file: who drew, by username here")
     found.add_argument("--empty", default="wait", help="of CVAT's images without a box: wait or nothing")
+    found = command("losses", _losses, "labels and models' answers, for the program that measures losses")
+    found.add_argument("project")
+    found.add_argument("run", type=int, help="its number")
+    found.add_argument("file", help="where the lines go")
+    found = command("give-losses", _give_losses, "store the losses that your program measured")
+    found.add_argument("project")
+    found.add_argument("run", type=int, help="its number")
+    found.add_argument(
+        "file", help="those lines with loss1, loss2, ...; or a CSV of item, measured and these"
+    )
     found = command("request", _request, "any request of the API")
     found.add_argument("method", type=str.upper, choices=["GET", "POST", "PUT", "PATCH", "DELETE"])
     found.add_argument("path", help="below /api/v1/")
@@ -145,11 +157,7 @@ def _work(client: Client, options: Any) -> Any:
         run.cvat_archive(options.file, part=options.part)
         return {"file": options.file, "items": waiting["waiting"], "conditions": conditions}
     rows = run.work(options.shape, part=options.part, image_seconds=options.image_seconds)
-    count = 0
-    with open(options.file, "w", encoding="utf-8") as file:
-        for row in rows:
-            count += 1
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    count = _write_lines(options.file, rows)
     return {"file": options.file, "items": count, "conditions": conditions}
 
 
@@ -163,13 +171,57 @@ def _take_back(client: Client, options: Any) -> Any:
             )
         )
     people = json.loads(options.people)
-    with open(options.file, encoding="utf-8") as file:
+    return _in_parts(
+        _rows_of(options.file), lambda rows: run.take_back(rows, people=people, part=options.part)
+    )
+
+
+def _losses(client: Client, options: Any) -> Any:
+    run = client.projects.get(options.project).run(options.run)
+    asked, count = run.losses_asked(), _write_lines(options.file, run.losses_to_measure())
+    return {
+        "file": options.file,
+        "items": count,
+        "missing": len(asked["missing"]),
+        "models": asked["models"],
+        "conditions": asked["conditions"],
+    }
+
+
+def _give_losses(client: Client, options: Any) -> Any:
+    """Sent in parts; rows are counted over all of them."""
+    run = client.projects.get(options.project).run(options.run)
+    if options.file.endswith(".csv"):
+        with open(options.file, encoding="utf-8-sig", newline="") as file:
+            rows: list[Any] = list(csv.DictReader(file))
+    else:
+        rows = _rows_of(options.file)
+    told = _in_parts(rows, run.give_losses)
+    return {**told, "missing": len(run.losses_asked()["missing"])}
+
+
+def _write_lines(name: str, rows: Iterable[Mapping[str, Any]]) -> int:
+    count = 0
+    with open(name, "w", encoding="utf-8") as file:
+        for row in rows:
+            count += 1
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return count
+
+
+def _rows_of(name: str) -> list[Any]:
+    """Of a list as JSON, or of one row a line."""
+    with open(name, encoding="utf-8") as file:
         text = file.read()
-    whole = text.lstrip().startswith("[")
-    rows = json.loads(text) if whole else [json.loads(line) for line in text.split("\n") if line.strip()]
+    if text.lstrip().startswith("["):
+        return list(json.loads(text))
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
+
+
+def _in_parts(rows: Sequence[Any], send: Callable[[Sequence[Any]], Taken]) -> dict[str, Any]:
     told: dict[str, Any] = {"stored": 0, "known": 0, "refused": []}
     for start in range(0, len(rows), MOST_ROWS):
-        taken = run.take_back(rows[start : start + MOST_ROWS], people=people, part=options.part)
+        taken = send(rows[start : start + MOST_ROWS])
         told["stored"] += taken["stored"]
         told["known"] += taken["known"]
         told["refused"] += [{**one, "row": one["row"] + start} for one in taken["refused"]]

@@ -433,6 +433,16 @@ class WaitingWork(TypedDict):
     conditions: list[str]
 
 
+class LossesAsked(TypedDict):
+    measure: str
+    binary: bool
+    models: list[str]
+    items: int
+    measured: int
+    missing: list[str]
+    conditions: list[str]
+
+
 class DeliveryFile(TypedDict):
     name: str
     size: int

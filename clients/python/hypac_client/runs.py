@@ -8,19 +8,25 @@ from typing import Any, Self, cast
 from hypac_client.deliveries import Delivery
 from hypac_client.errors import HypacError, JobError
 from hypac_client.jobs import Job
-from hypac_client.models import FinalAudit, RosterEntry, RunData, Taken, WaitingWork
+from hypac_client.models import FinalAudit, LossesAsked, RosterEntry, RunData, Taken, WaitingWork
 from hypac_client.progress import Progress, progress_of
 from hypac_client.resource import DEFAULT_WAIT, Resource, lines, pages, until
 from hypac_client.transport import Transport
 
 STATES = (
-    *("preparing", "calibrating", "checking", "analysing", "analysed"),
+    *("preparing", "calibrating", "checking", "losses", "analysing", "analysed"),
     *("routing", "labelling", "complete"),
 )
-"""In their order; in `checking` is only a run with an expert."""
+"""In their order; in `checking` is only a run with an expert, in `losses` one whose losses a program of yours
+measures.
+"""
 ASKED = {"calibrating": ("calibration",), "checking": ("expert",), "labelling": ("labelling", "expert")}
 """By state, the parts of a run that say how far whoever labels then is."""
 JOB_OF_STATE = {"preparing": "prepare_run", "analysing": "analyse_run", "routing": "route_run"}
+
+
+def _is_of_losses(name: str) -> bool:
+    return name in ("item", "measured") or str(name).startswith("loss")
 
 
 class Run(Resource):
@@ -111,6 +117,34 @@ class Run(Resource):
         done, `analyse`.
         """
         return self._job("ask-expert/")
+
+    def ask_losses(self) -> Self:
+        """In a run whose losses a program of yours measures: lock the calibration labels, so that they can be
+        measured against. When all losses are there, `analyse`.
+        """
+        self._post("ask-losses/")
+        return self.refresh()
+
+    def losses_asked(self) -> LossesAsked:
+        """How to measure, the `models` behind `answer1` and `loss1` and so on, and of which items something
+        is `missing`. Raises ConflictError where nothing is to be measured now.
+        """
+        return cast(LossesAsked, self._get("losses/"))
+
+    def losses_to_measure(self) -> Iterator[dict[str, Any]]:
+        """Each labelled item of the calibration set with its `label`, the models' answers `answer1`, ..., and
+        `measured`, which names both. They are for the program that measures, and for nobody who labels.
+        """
+        return lines(self._transport, f"{self._path}losses.ndjson", {})
+
+    def give_losses(self, rows: Sequence[Mapping[str, Any]]) -> Taken:
+        """Store what was measured, at most 1,000 rows at once: those of `losses_to_measure` with `loss1`,
+        ..., from 0 to 1, for each answer. `refused` has `row` and `reason`. What comes again replaces what
+        came before, until the analysis.
+        """
+        # Labels and answers may be long, and stay here: `measured` names them.
+        sent = [{name: row[name] for name in row if _is_of_losses(name)} for row in rows]
+        return cast(Taken, self._post("losses/", {"rows": sent}))
 
     def analyse(self) -> Job:
         """Lock the calibration labels and certify thresholds. A draw is analysed once."""

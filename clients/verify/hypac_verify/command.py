@@ -193,13 +193,13 @@ VERDICTS = {
 
 def on_trust(report: Report, checked: Checked, noted: Noted) -> list[str]:
     """What no file can show, and what only those could whose hash was noted in time."""
-    made = checked.made
-    if made is None:
-        return [*TRUST, *UNPROVEN, FORETOLD, VALID]
+    trust = (*TRUST, *((words.OF_LOSSES,) if checked.plan.measured else ()))
+    if (made := checked.made) is None:
+        return [*trust, *UNPROVEN, FORETOLD, VALID]
     answers, fixed, ledger = UNPROVEN
     first, second = (hash_ in noted.commitments for hash_ in made.hashes)
     return [
-        *TRUST,
+        *trust,
         *([] if first else [answers]),
         *([] if first and second else [fixed]),
         *([] if noted.heads else [ledger]),

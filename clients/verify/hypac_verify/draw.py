@@ -162,8 +162,20 @@ def check_draw(
             report.fault(f"{where}: the first model has no answer, and an uncertainty below 1")
         if not row.asked and (row.label is not None or row.annotator):
             report.fault(f"{where}: nobody was asked about it, and it has a label")
+        _check_measured(plan, row, where, report)
     if len(report.faults) == before and exact:
         report.checked.append(f"the draw: {len(rows)} items, {asked} asked about, follow from the entropy")
+
+
+def _check_measured(plan: Plan, row: Row, where: str, report: Report) -> None:
+    """Where the plan's losses are measured, each answer to a labelled item has its own, and nothing else."""
+    answers = row.answers if plan.measured and row.asked and row.label is not None else ()
+    wanted = tuple(answer is not None for answer in answers)
+    found = tuple(loss is not None for loss in row.losses)
+    if found != wanted and (any(wanted) or found):
+        report.fault(f"{where}: its measured losses are not one for each answer that there is")
+    if plan.measured and plan.zero_one and any(loss not in (0, 1, None) for loss in row.losses):
+        report.fault(f"{where}: by the plan a measured loss is 0 or 1")
 
 
 def entropy_of(document: Document) -> int:
@@ -198,6 +210,18 @@ def same_by(plan: Plan) -> Same | None:
     if plan.loss == "boxes_right":
         return same_boxes(given)
     return None
+
+
+def nobody_compares(label: str, answer: str) -> bool:
+    """The `Same` of losses that are not computed."""
+    raise ValueError("losses that are measured elsewhere stand in the draw")
+
+
+def loss_of(row: Row, model: int, same: Same) -> float:
+    """Of a model's own answer to a labelled item: as it was measured, or 0 or 1."""
+    if row.losses:
+        return row.losses[model] or 0
+    return int(not same(row.label or "", row.answers[model] or ""))
 
 
 def _same_text(given: Document) -> Same:

@@ -9,6 +9,7 @@ from math import isclose
 from typing import Any
 
 from hypac_verify import words
+from hypac_verify.bets import BETTING, upper
 from hypac_verify.draw import Same
 from hypac_verify.first_score import (
     MONEY,
@@ -76,25 +77,31 @@ class Selection:
         """Everything the run pays; of a chain in reserve that was not tried nobody sees whether its model was
         called on some asked items first, so both costs.
         """
-        asked, prices = len(items), [float(cost) for cost in plan.costs]
+        if plan.measured:  # every answer was, so that every model was called
+            everywhere = {k: sum(item.known[k] for item in items) for k in range(1, plan.models)}
+            return [self._net(plan, items, outside, everywhere)]
         called = {model: set[int]() for model in range(1, plan.models)}
         for test in self.tests:
             for model in called:
                 called[model] |= test.called.get(model, set())
         tried = [{model: len(places) for model, places in called.items()}]
         if self.reserve is not None and (model := self.tests[self.reserve].chain.models[0]):
-            more = min(max(SAMPLE, tried[0][model]), asked)
+            more = min(max(SAMPLE, tried[0][model]), len(items))
             tried.append({**tried[0], model: more})
+        return [self._net(plan, items, outside, counts) for counts in tried]
+
+    def _net(self, plan: Plan, items: Sequence[Item], outside: int, counts: Mapping[int, int]) -> float:
+        """The same where each later model was called on so many asked items."""
+        asked, prices = len(items), [float(cost) for cost in plan.costs]
         both, rest = plan.pilot_size - outside, plan.pool_size - asked
-        return [
+        return (
             plan.pool_size * prices[0]
             + outside * sum(prices[1:-1])
             + sum((n + both * (1 - n / max(asked, 1))) * prices[model] for model, n in counts.items())
             + asked * prices[-1]
             + rest * self.least
             - outside * self.models_cost(plan, items)
-            for counts in tried
-        ]
+        )
 
 
 def select(
@@ -132,6 +139,7 @@ def select(
             _chain_document(test, one, f"{where}, chains[{number}]"),
             f"{where}, chains[{number}]",
             report,
+            figure=plan.bound == BETTING,
         )
         _check_paid(one, plan, outside, f"{where}, chains[{number}]", report)
     costs = [costs_of(test, plan, items, one, outside) for test, one in zip(tests, stated, strict=True)]
@@ -226,24 +234,25 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
         report.fault("draw.jsonl: a line does not say which models were asked about its item")
     asked = len(items)
     try:
-        found = select(document, plan, items, by_target(plan, asked), "certificate.json", report)
+        found = select(document, plan, items, by_target(plan, items), "certificate.json", report)
     except StoppedError:
         return
     test, index = found.tests[found.number], found.index
     shown = max(index, 1) if len(test.chain.policies) > 1 else 0
     alone = test.chain.shape == OWN or found.tests[0].chain.shape == OWN
-    nested = found.tests[0].chain.shape == OWN and plan.target == "dataset" and alone
+    exact = plan.target == "dataset" and plan.bound != BETTING
+    nested = found.tests[0].chain.shape == OWN and exact and alone
     enough = smallest_n(plan, plan.alpha * (Fraction(9, 10) if nested else 1))
     steps = [
         (
             one.chain.name,
-            "nan" if one.upper[1] is None else str(one.upper[1]),
+            words.seen(plan, one.upper[1]),
             one.verdict.allowed[1] if one.upper[1] is not None else None,
         )
         for one in found.tests
         if len(one.chain.policies) > 1
     ]
-    reason = "" if index else words.why_nothing(steps, asked, enough, no_step=not steps)
+    reason = "" if index else words.why_nothing(plan, steps, asked, enough, no_step=not steps)
     limits = test.chain.policies[index]
     result = {
         "certified": index > 0,
@@ -258,7 +267,11 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
         "smallest_n": enough,
         "reason": reason,
     }
-    bound = pointwise(plan, asked, test.upper[index] or 0, test.lower[index] or 0) if index else None
+    bound = None
+    if index and plan.bound == BETTING:
+        bound = upper(test.chain.losses(index, items), plan)
+    elif index:
+        bound = pointwise(plan, asked, test.upper[index] or 0, test.lower[index] or 0)
     check_result(
         document, plan, result, report, bound=bound,
         unanswered=sum(row.asked and row.label is None for row in rows),

@@ -151,8 +151,8 @@ class _Chosen:
     """
 
     verdict: Verdict
-    upper: Sequence[int | None]
-    lower: Sequence[int | None]
+    upper: Sequence[float | None]
+    lower: Sequence[float | None]
     chain: str
     index: int
     source: Callable[[int, int], int]
@@ -218,7 +218,7 @@ def _by_scores(
     scores = part(document, "scores", dict, "certificate.json")
     plan = run.models_and_expert
     items = items_of(rows, plan.models, every_score.scored_of(scores, plan, where), same)
-    judged, asked = by_target(plan, len(items)), len(items)
+    judged, asked = by_target(plan, items), len(items)
     if run.share < 1:
         items = [
             replace(
@@ -228,7 +228,7 @@ def _by_scores(
         ]
 
         def by_weight(
-            chain: Chain, upper: list[int], lower: list[int], level: Fraction
+            chain: Chain, upper: list[float], lower: list[float], level: Fraction
         ) -> tuple[Verdict, Fraction]:
             return judge(upper, lower, run.limits(asked, level)), level
 

@@ -7,14 +7,14 @@ Targets `dataset` and `pool` by the hypergeometric, `population` by the binomial
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil, exp, inf, log, log1p
 
-from hypac_verify import words
-from hypac_verify.draw import Same
+from hypac_verify import bets, words
+from hypac_verify.draw import Same, loss_of
 from hypac_verify.reading import (
     Document,
     Key,
@@ -48,7 +48,7 @@ class Verdict:
 
     eligible: list[bool]
     prefixes: dict[str, int]
-    allowed: list[int]
+    allowed: Sequence[int | None]
     required: int
     limits: dict[str, int]
 
@@ -75,7 +75,7 @@ def prefix(passes: Sequence[bool]) -> int:
     return next((place for place in range(1, len(passes)) if not passes[place]), len(passes))
 
 
-def judge(upper: Sequence[int], lower: Sequence[int], limits: Limits) -> Verdict:
+def judge(upper: Sequence[float], lower: Sequence[float], limits: Limits) -> Verdict:
     """Test a chain in order ("The data set: two levels"); with s = 0 by one limit."""
     size = len(upper)
     wide = prefix([count <= limits.wide for count in upper])
@@ -92,6 +92,15 @@ def judge(upper: Sequence[int], lower: Sequence[int], limits: Limits) -> Verdict
     )
 
 
+def by_bets(plan: Plan, losses: Iterable[Sequence[float]], size: int, level: Fraction) -> Verdict:
+    """Test a chain of ``size`` policies in order by `betting_upper`, which no number of errors decides;
+    ``losses`` of each, in draw order.
+    """
+    failed = (j for j, one in enumerate(losses) if j and not bets.rejects(one, plan, level))
+    length = next(failed, size)
+    return Verdict([place < length for place in range(size)], {"all": length}, [None] * size, 0, {})
+
+
 def limits_of(plan: Plan, asked: int, level: Fraction) -> Limits:
     """The limits of a chain that is tested in order at ``level``."""
     if plan.target == "dataset":
@@ -106,6 +115,8 @@ def limits_of(plan: Plan, asked: int, level: Fraction) -> Limits:
 
 def smallest_n(plan: Plan, level: Fraction) -> int:
     """Least n with which no observed error certifies at ``level``."""
+    if plan.bound == bets.BETTING:
+        return bets.smallest_n(plan, level)
     if plan.target == "population":
         n = max(1, ceil(log(level) / log1p(-float(plan.epsilon))))
         while n > 1 and exp((n - 1) * log1p(-float(plan.epsilon))) <= level:
@@ -127,14 +138,15 @@ def least_right(size: int, wrong: int, level: Fraction) -> int:
     return size
 
 
-def losses(row: Row, models: int, same: Same) -> tuple[list[int], list[int]]:
+def losses(row: Row, models: int, same: Same) -> tuple[list[float], list[float]]:
     """Loss of whoever finally labels if the item goes to each model, with 1 and 0 where it is unknown."""
-    upper, lower = [0] * models, [0] * models
-    above = below = 0
+    upper, lower = list[float]([0] * models), list[float]([0] * models)
+    above: float = 0
+    below: float = 0
     for model in range(models - 1, -1, -1):
         answer = row.answers[model]
         if answer is not None:
-            above = 1 if row.label is None else int(not same(row.label, answer))
+            above = 1 if row.label is None else loss_of(row, model, same)
             below = 0 if row.label is None else above
         upper[model], lower[model] = above, below
     return upper, lower
@@ -147,13 +159,24 @@ class Totals:
         ordered = sorted((row for row in rows if row.asked), key=lambda row: (row.u, row.v))
         self._keys = [(row.u, row.v) for row in ordered]
         both = [losses(row, models, same) for row in ordered]
+        self._orders, self._upper = [row.order for row in ordered], [upper for upper, _ in both]
         self._sums = [
             [list(accumulate((one[side][model] for one in both), initial=0)) for model in range(models)]
             for side in (0, 1)
         ]
 
-    def of(self, thresholds: Sequence[Key | None]) -> tuple[int, int]:
-        found, start = [0, 0], 0
+    def in_order(self, thresholds: Sequence[Key | None]) -> list[float]:
+        """The losses of a policy on the asked items, in draw order."""
+        ends = [0 if limit is None else bisect_right(self._keys, limit) for limit in thresholds]
+        found = [
+            (order, next((loss for loss, end in zip(upper, ends, strict=True) if place < end), 0))
+            for place, (order, upper) in enumerate(zip(self._orders, self._upper, strict=True))
+        ]
+        return [loss for _, loss in sorted(found)]
+
+    def of(self, thresholds: Sequence[Key | None]) -> tuple[float, float]:
+        found: list[float] = [0, 0]
+        start = 0
         for model, limit in enumerate(thresholds):
             end = 0 if limit is None else bisect_right(self._keys, limit)
             for side in (0, 1):
@@ -195,7 +218,11 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
             report.fault(f"{where}: {fault}")
         both = [totals.of(entry) for entry in limits]
         upper, lower = [one for one, _ in both], [one for _, one in both]
-        verdict = judge(upper, lower, limits_of(plan, asked, level))
+        verdict = (
+            by_bets(plan, (totals.in_order(entry) for entry in limits), len(limits), level)
+            if plan.bound == bets.BETTING
+            else judge(upper, lower, limits_of(plan, asked, level))
+        )
         found = {
             "name": part(stated, "name", str, where),
             "level": fraction_text(level),
@@ -214,7 +241,7 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
                 for place, policy in enumerate(policies)
             ],
         }
-        compare(stated, found, where, report)
+        compare(stated, found, where, report, figure=plan.bound == bets.BETTING)
         if len({sum(policy["counts"]) for policy in policies}) > 1:
             report.fault(f"{where}: the counts of its policies do not add up to the same number")
         verdicts.append(verdict)
@@ -234,11 +261,16 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
     unanswered, low = sum(r.asked and r.label is None for r in rows), totals.of(every[number][index])[1]
     enough = smallest_n(plan, level)
     steps = [
-        (chain["name"], str(upper[1]), one.allowed[1])
+        (chain["name"], words.seen(plan, upper[1]), one.allowed[1])
         for chain, upper, one in zip(chains, uppers, verdicts, strict=True)
         if len(upper) > 1
     ]
-    reason = "" if index else words.why_nothing(steps, asked, enough, no_step=not steps)
+    reason = "" if index else words.why_nothing(plan, steps, asked, enough, no_step=not steps)
+    bound = None
+    if index and plan.bound == bets.BETTING:
+        bound = bets.upper(totals.in_order(every[number][index]), plan)
+    elif index:
+        bound = pointwise(plan, asked, uppers[number][index], low)
     found_result = {
         "certified": index > 0,
         "chain": chains[number]["name"] if index else "",
@@ -251,8 +283,7 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
         "reason": reason,
     }
     check_result(
-        document, plan, found_result, report, unanswered=unanswered,
-        bound=pointwise(plan, asked, uppers[number][index], low) if index else None, said=[],
+        document, plan, found_result, report, unanswered=unanswered, bound=bound, said=[],
     )  # fmt: skip
     if document["version"] > 1:
         _check_money(document["result"], plan, chains[number]["policies"][index], asked, report)
@@ -294,13 +325,17 @@ def check_result(
         {**found, **money, "pointwise_upper_bound": told, "sentence": sentence},
         "certificate.json, result",
         report,
+        figure=plan.bound == bets.BETTING,
     )
     compare(told, bound, "certificate.json, result.pointwise_upper_bound", report, figure=True)
     compare(document["draw"]["unanswered"], unanswered, "certificate.json, draw.unanswered", report)
 
 
-def pointwise(plan: Plan, asked: int, upper: int, lower: int) -> float:
-    """The upper bound on the chosen policy as if it were the only one looked at: shown, not certified."""
+def pointwise(plan: Plan, asked: int, observed: float, observed_low: float) -> float:
+    """The upper bound on the chosen policy as if it were the only one looked at: shown, not certified; from
+    whole numbers of errors.
+    """
+    upper, lower = int(observed), int(observed_low)
     if plan.target == "population":
         low, high = 0.0, 1.0
         while high - low > 1e-12:
@@ -333,7 +368,11 @@ def _check_money(result: Document, plan: Plan, policy: Document, asked: int, rep
 
 
 def attained(plan: Plan, asked: int, limits: dict[str, int]) -> Fraction:
-    """The level that tests with these limits really have, at the whole numbers that decide them."""
+    """The level that tests with these limits really have, at the whole numbers that decide them; all of it
+    where none does.
+    """
+    if not limits:
+        return Fraction(1)
     if plan.target == "population":
         return binomial_tail(asked, plan.epsilon, limits["errors"]) if limits["errors"] >= 0 else Fraction(0)
     if "errors" in limits:

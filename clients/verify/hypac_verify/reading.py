@@ -224,63 +224,8 @@ class Row:
     annotator: str
     person: str | None
     later: tuple[int, ...]
+    losses: tuple[float | None, ...]
     blank: bytes
-
-
-NEEDED = {"order", "item_id", "position", "asked", "p", "u", "v", "label", "answers"}
-OPTIONAL = {"own", "called", "annotator", "person", "later"}
-
-
-def draw_row(line: bytes, number: int) -> Row:
-    """One line of the draw. Raises UnusableError."""
-    where = f"draw.jsonl, line {number}"
-    row = parse(line, where)
-    if not isinstance(row, dict) or not row.keys() >= NEEDED or row.keys() - NEEDED - OPTIONAL:
-        raise UnusableError(f"{where}: no row of a draw, or with a key of its own")
-    if ("annotator" in row) != ("person" in row):
-        raise UnusableError(f"{where}: 'annotator' and 'person' belong together")
-    answers, own, called = (
-        part(row, name, list, where) if name in row else [] for name in ("answers", "own", "called")
-    )
-    if not all(a is None or isinstance(a, str) for a in answers) or not all(type(c) is bool for c in called):
-        raise UnusableError(f"{where}: 'answers' or 'called' holds something else")
-    later = part(row, "later", list, where) if "later" in row else []
-    if not all(type(place) is int and 2 <= place <= len(answers) for place in later) or later != sorted(
-        set(later)
-    ):
-        raise UnusableError(f"{where}: 'later' is no list of models")
-    if any(name in row and not row[name] for name in ("own", "called", "later")):
-        raise UnusableError(f"{where}: an empty list")
-    u = part(row, "u", float, where)
-    if not 0 <= u <= 1:
-        raise UnusableError(f"{where}: 'u' is outside [0, 1]")
-    return Row(
-        order=part(row, "order", int, where),
-        item_id=part(row, "item_id", str, where),
-        position=part(row, "position", int, where),
-        asked=part(row, "asked", bool, where),
-        p=decimal(row, "p", where),
-        u=u + 0.0,
-        v=part(row, "v", int, where),
-        label=part(row, "label", (str, type(None)), where),
-        answers=tuple(answers),
-        own=tuple(threshold(entry, where) for entry in own),
-        called=tuple(called),
-        annotator=part(row, "annotator", str, where) if "annotator" in row else "",
-        person=part(row, "person", (str, type(None)), where) if "person" in row else None,
-        later=tuple(later),
-        blank=_blank(row, later),
-    )
-
-
-def _blank(row: Document, later: list[int]) -> bytes:
-    kept = {name: value for name, value in row.items() if name not in ("annotator", "person", "later")}
-    for name, first, nothing in (("answers", 1, None), ("own", 2, None), ("called", 1, False)):
-        if name in kept:
-            kept[name] = [
-                nothing if place in later else value for place, value in enumerate(kept[name], start=first)
-            ]
-    return canonical({**kept, "label": None})
 
 
 @dataclass(frozen=True)
@@ -315,11 +260,24 @@ class Plan:
         return floor(self.epsilon * self.whole_size)
 
     @property
+    def measured(self) -> bool:
+        """Whether losses were measured by a program of the team's, and come with the draw."""
+        return self.loss == MEASURED
+
+    @property
+    def zero_one(self) -> bool:
+        """Whether a loss is 0 or 1."""
+        return self.loss_params.get("binary") is True if self.measured else self.loss not in GRADED
+
+    @property
     def models(self) -> int:
         """K."""
         return len(self.costs) - 1
 
 
+MEASURED = "measured_elsewhere"
+GRADED = {"jaccard", "cosine_distance", "token_f1", "box_f1"}
+"""Losses between 0 and 1, or more."""
 PLAN = {
     "epsilon", "alpha", "target", "m", "p", "pool_size", "costs", "bound", "rule", "loss", "pilot_size",
 }  # fmt: skip

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import floor, inf
 
-from hypac_verify.draw import Same, tie_break
+from hypac_verify.draw import Same, loss_of, tie_break
 from hypac_verify.first_score import (
     chain_fault,
     limits_of,
@@ -44,8 +44,8 @@ class Item:
     keys: tuple[Key, ...]
     usable: tuple[bool, ...]
     known: tuple[bool, ...]
-    upper: tuple[int, ...]
-    lower: tuple[int, ...]
+    upper: tuple[float, ...]
+    lower: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,10 @@ class Chain:
         called += [nominal] if nominal < people else []
         return nominal, tuple(model for model in called if model)
 
+    def losses(self, index: int, items: Sequence[Item]) -> list[float]:
+        """Of whoever labels each item under a policy, with 1 where it is unknown."""
+        return [(*item.upper, 0)[self.source(index, item, item.usable)[0]] for item in items]
+
     def asks_all(self, index: int) -> bool:
         """Whether a later model decides by its own score, so that it is called on every item."""
         return self.models[0] > 0 and any(limit is not None for limit in self.policies[index])
@@ -116,8 +120,7 @@ def items_of(rows: Sequence[Row], models: int, scored: Sequence[bool], same: Sam
             for k in range(models)
         )
         wrong = [
-            int(good and row.label is not None and not same(row.label, row.answers[k] or ""))
-            for k, good in enumerate(usable)
+            loss_of(row, k, same) if good and row.label is not None else 0 for k, good in enumerate(usable)
         ]
         items.append(
             Item(

@@ -7,11 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hypac_verify.first_score import Verdict, attained, judge, limits_of, prefix, rounded_up, together
+from hypac_verify.bets import BETTING
+from hypac_verify.first_score import (
+    Verdict,
+    attained,
+    by_bets,
+    judge,
+    limits_of,
+    prefix,
+    rounded_up,
+    together,
+)
 from hypac_verify.reading import Plan, Report
 from hypac_verify.score_chains import OWN, Chain, Item
 
-Judge = Callable[[Chain, list[int], list[int], Fraction], tuple[Verdict, Fraction]]
+Judge = Callable[[Chain, list[float], list[float], Fraction], tuple[Verdict, Fraction]]
 """From K+ and K- of a chain's policies, and a level: the verdict, and what it uses up of that."""
 
 
@@ -26,18 +36,23 @@ class Test:
     level: Fraction
     attained: Fraction
     reached: int
-    upper: list[int | None]
-    lower: list[int | None]
+    upper: list[float | None]
+    lower: list[float | None]
     verdict: Verdict
     paid: list[Counter[int]]
     called: dict[int, set[int]]
 
 
-def by_target(plan: Plan, asked: int) -> Judge:
+def by_target(plan: Plan, items: Sequence[Item]) -> Judge:
     """The tests of the plan's target; along a nested chain, for a data set, those of all policies at once."""
+    asked = len(items)
 
-    def judged(chain: Chain, upper: list[int], lower: list[int], level: Fraction) -> tuple[Verdict, Fraction]:
-        if chain.shape == OWN and plan.target == "dataset":
+    def judged(
+        chain: Chain, upper: list[float], lower: list[float], level: Fraction
+    ) -> tuple[Verdict, Fraction]:
+        if plan.bound == BETTING:
+            verdict = by_bets(plan, (chain.losses(j, items) for j in range(len(upper))), len(upper), level)
+        elif chain.shape == OWN and plan.target == "dataset":
             c, narrow = together(plan, asked, level)
             at_once = [not j or (upper[j] <= c and upper[j] == lower[j]) for j in range(len(upper))]
             length = prefix([count <= narrow for count in upper])
@@ -77,7 +92,8 @@ def run_test(
     """The tests along a chain, as far as answers are there; where it is not ``tried``, its level alone."""
     size = len(chain.policies)
     known = min(_needed(chain, items), size) if tried else 1
-    upper, lower, paid = [0] * known, [0] * known, [Counter[int]() for _ in range(known)]
+    upper, lower = list[float]([0] * known), list[float]([0] * known)
+    paid = [Counter[int]() for _ in range(known)]
     first: list[dict[int, int]] = [{} for _ in (items[0].keys if items else ())]
     for j in range(known):
         for place, item in enumerate(items):
@@ -98,7 +114,7 @@ def run_test(
         report.fault(f"draw.jsonl: the tests along the chain {chain.name!r} need answers that are not there")
     called = {model: {place for place, j in since.items() if j < known} for model, since in enumerate(first)}
     called[chain.models[0]] = set(range(len(items)))
-    rest: list[int | None] = [None] * (size - known)
+    rest: list[float | None] = [None] * (size - known)
     eligible = [*verdict.eligible[:known], *[False] * (size - known)]
     done = Verdict(eligible, verdict.prefixes, verdict.allowed, verdict.required, verdict.limits)
     found = [*upper[:known], *rest], [*lower[:known], *rest]

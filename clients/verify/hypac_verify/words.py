@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from math import ceil, log10
 
+from hypac_verify.bets import BETTING
 from hypac_verify.reading import EVERYTHING, LARGEST_TIE_BREAK, Key, Plan
 
 PERSON = "the label that a person gave or would have given"
@@ -22,10 +23,25 @@ CLAIMS = {
     "population": "With these thresholds a new item from the same source gets a label that {differs} with "
     "probability at most {share} (epsilon = {epsilon}), " + ODDS + ".",
 }
+MEANS = {
+    "dataset": "The mean loss '{loss}' against {person} of the labels in the delivered data set{of} is at "
+    "most {epsilon} (epsilon), " + ODDS + ".",
+    "pool": "Even if the labels that people gave to the calibration set were left out, the mean loss "
+    "'{loss}' against {person} of the labels of the pool is at most {epsilon} (epsilon), " + ODDS + ".",
+    "population": "With these thresholds the expected loss '{loss}' against {person} of a new item from the "
+    "same source is at most {epsilon} (epsilon), " + ODDS + ".",
+}
 NOT_COUNTED = "People's own mistakes are not counted."
 RIGHT = (
     "Labels that people gave count as right; the part that no person labelled may exceed this share on its "
     "own."
+)
+OF_LOSSES = (
+    "that the measured losses are what the program gives that the plan names, each of one label and answer "
+    "alone, the same way for all"
+)
+THROUGH_POOL = (
+    "This holds for the whole pool, also if the labels that people gave to the calibration set were left out."
 )
 DEARER = "People only is cheaper: this run is expected to cost more than having people label every item."
 BLANK = (
@@ -96,6 +112,8 @@ def promise(plan: Plan, version: int, *, settled: bool) -> list[str]:
     """What an ordinary certificate promises."""
     if settled:
         return [SETTLED.format(items=f"{plan.pool_size:,}", **odds(plan)), *spent(plan)]
+    if not plan.zero_one:
+        return [*_mean_promise(plan), *spent(plan)]
     by = "" if plan.loss == "zero_one" else f", by the loss '{plan.loss}',"
     differ, differs = f"differ{by} from {PERSON}", f"differs{by} from {PERSON}"
     of = f" of {plan.data_set_size} items" if plan.data_set_size is not None else ""
@@ -108,8 +126,25 @@ def promise(plan: Plan, version: int, *, settled: bool) -> list[str]:
     if plan.target == "dataset":
         before = plan.whole_size - plan.pool_size
         said += [f"People had labelled {before} of these items before the run."] if before else []
-        said.append(RIGHT)
+        said.append(THROUGH_POOL if plan.bound == BETTING else RIGHT)
     return [*said, *spent(plan)]
+
+
+def _mean_promise(plan: Plan) -> list[str]:
+    """The same of losses that are more or less wrong, which are bounded through the pool."""
+    of = f" of {plan.data_set_size} items" if plan.data_set_size is not None else ""
+    said = [MEANS[plan.target].format(loss=plan.loss, person=PERSON, of=of, **odds(plan)), NOT_COUNTED]
+    if plan.target == "dataset":
+        before = plan.whole_size - plan.pool_size
+        said += [f"People had labelled {before} of these items before the run."] if before else []
+        said.append(THROUGH_POOL)
+    return said
+
+
+def seen(plan: Plan, total: float | None) -> str:
+    """What the safest step of a chain showed."""
+    number = "nan" if total is None else f"{total:g}"
+    return f"{number} errors" if plan.zero_one else f"a total loss of {number}"
 
 
 def beside(unanswered: int, *, dearer: bool) -> list[str]:
@@ -119,19 +154,22 @@ def beside(unanswered: int, *, dearer: bool) -> list[str]:
 
 
 def why_nothing(
-    steps: Sequence[tuple[str, str, int | None]], asked: int, least: int, *, no_step: bool
+    plan: Plan, steps: Sequence[tuple[str, str, int | None]], asked: int, least: int, *, no_step: bool
 ) -> str:
-    """Why nothing is certified: of the first step of each chain its name, its errors, and how many pass."""
+    """Why nothing is certified: of the first step of each chain its name, what it showed, and how many errors
+    pass.
+    """
     if asked < least:
         return f"people were asked about {asked} items, and at least {least} are needed to certify anything"
     if no_step:
         return "no step of a chain would save anything at these costs"
     told = [
-        f"the safest step of the chain '{name}' already showed {errors} errors"
+        f"the safest step of the chain '{name}' already showed {shown}"
         + ("" if allowed is None else f", and at most {allowed} would have passed")
-        for name, errors, allowed in steps
+        for name, shown, allowed in steps
     ]
-    return f"{'; '.join(told)} (with no error at all, {least} labels would have been enough)"
+    kind = "error" if plan.zero_one else "loss"
+    return f"{'; '.join(told)} (with no {kind} at all, {least} labels would have been enough)"
 
 
 def kept(shape: str, models: Sequence[int], limits: Sequence[Key | None], names: Sequence[str]) -> list[str]:

@@ -9,10 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from routing.core.answer_losses import losses_of_answers
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.baselines import BASELINES, Baseline, Labelled
 from routing.core.bounds import BOUNDS, Evidence
-from routing.core.calibration import Calibration, losses_of_answers
+from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationRow
 from routing.core.cascade import Decision
 from routing.core.messages import Message, declare, gettext_noop, say, sentences

@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from routing.core.answer_losses import losses_of_answers
 from routing.core.bounds.hypergeometric import Hypergeometric
-from routing.core.calibration import Calibration, losses_of_answers
+from routing.core.calibration import Calibration
 from routing.core.certify import Outcome, outcome_messages, required_of, why_nothing_of
 from routing.core.every_score.build import ScoreChains
 from routing.core.every_score.chain import OWN
@@ -180,8 +181,10 @@ def _expected(plan: Plan, chosen: ScoreSelection, asked: AskedItems, pilot: Pilo
     policy = chosen.chain.only(chosen.index)
     models = float(policy.paid(asked.items, [*prices[:-1], 0.0])[0]) / max(asked.asked, 1)
     all_of_it = float(chosen.costs[chosen.number][chosen.index])
+    # What is measured elsewhere is so before the tests: all that was called counts, needed by them or not.
     # Of the pilot items that people are asked about, too, as many were called by the tests as of the others.
-    called, on_both = chosen.called[:, 1:].sum(axis=0), plan.pilot - outside if pilot else 0
+    called = (asked.known if plan.measured_elsewhere else chosen.called)[:, 1:].sum(axis=0)
+    on_both = plan.pilot - outside if pilot else 0
     calls = float((called + on_both * (1 - called / max(asked.asked, 1))) @ np.array(prices[1:-1]))
     # Nothing is paid twice: on a pilot item the policy's calls have been made already.
     net = (

@@ -25,6 +25,7 @@ from routing.core.losses.cosine_distance import CosineDistanceKind
 from routing.core.losses.exact_match import ExactMatchKind
 from routing.core.losses.imports import is_path
 from routing.core.losses.math_equivalence import MathEquivalenceKind
+from routing.core.losses.measured_elsewhere import MeasuredElsewhere, MeasuredElsewhereKind
 from routing.core.losses.numeric import NumericKind
 from routing.core.losses.own import own_loss
 from routing.core.losses.sets import JaccardKind, SetEqualKind
@@ -45,6 +46,7 @@ LOSSES: Registry[LossKind] = Registry(
     TokenF1Kind(),
     BoxF1Kind(),
     BoxesRightKind(),
+    MeasuredElsewhereKind(),
 )
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "LossError",
     "LossKind",
     "LossUnavailableError",
+    "MeasuredElsewhere",
     "imported_paths",
     "losses_of",
     "make_loss",

@@ -18,7 +18,7 @@ import numpy as np
 from routing.core.arrays import Bools
 from routing.core.exact import Number, to_fraction
 from routing.core.keys import V_BITS
-from routing.core.losses import Loss
+from routing.core.losses import Loss, MeasuredElsewhere
 from routing.core.reference.estimate import Share, overlap_disagreement
 from routing.core.reference.roster import hashes
 from routing.core.reference.sources import equal
@@ -111,7 +111,8 @@ def differing(pairs: Sequence[tuple[str, str]], loss: Loss) -> Bools:
     """Whether two labels (n,) differ: equal texts never do, others where the loss is not 0 either way."""
     unlike = np.array([first != second for first, second in pairs], dtype=np.bool_)
     rows = np.flatnonzero(unlike)
-    if len(rows):
+    # Of two people's labels nobody measures a loss: they are the same text, or they differ.
+    if len(rows) and not isinstance(loss, MeasuredElsewhere):
         both = np.array([pairs[row] for row in rows], dtype=np.object_)
         first, second = both[:, 0], both[:, 1]
         unlike[rows] = ~(equal(first, second, loss) & equal(second, first, loss))

@@ -179,6 +179,8 @@ def validate_expert_plan(run: ExpertPlan) -> None:
     """Raise `PlanError` at the first part that cannot be carried out."""
     plan = run.plan
     validate(plan)
+    if plan.measured_elsewhere:
+        raise PlanError("loss", say("expert.measured_elsewhere"))
     if plan.target != "dataset" or plan.bound_rule().name != "hypergeometric" or plan.data_set_size:
         raise PlanError("target", say("expert.target"))
     if run.expert_cost <= 0:
@@ -234,6 +236,11 @@ SAYS = {
     "expert.target": gettext_noop(
         "with an expert as the reference, the promise is about one delivered data set, labels are right or "
         "wrong, and every item of the data set is in the pool; choose the target 'dataset' and an exact loss"
+    ),
+    "expert.measured_elsewhere": gettext_noop(
+        "with an expert as the reference, people's labels are compared with hers and with models' answers, "
+        "and no loss that is measured elsewhere comes for these; choose one person or two people as the "
+        "reference, or a loss that is computed here"
     ),
     "expert.cost": gettext_noop("a label by the expert costs %(cost)s: give a cost above 0"),
     "expert.weight": gettext_noop(

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from routing.core.answer_losses import losses_of_answers
 from routing.core.arrays import Bools, Floats, Ints, Keys
-from routing.core.calibration import Calibration, losses_of_answers
+from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationError, CalibrationRow
 from routing.core.keys import pack
 from routing.core.losses import Loss

@@ -5,12 +5,13 @@ from typing import Any
 from routing.management.runs import RunCommand, left_to_label, run_content, run_of
 from routing.models import Certificate, Run
 from routing.runs.certify import analyse
+from routing.runs.losses_to_measure import losses_so_far
 
 
 class Command(RunCommand):
     help = (
-        "Have a run analysed. Ends with 2 while people still label its calibration set, and with 0 where it "
-        "has been analysed already."
+        "Have a run analysed. Ends with 2 while people still label its calibration set, or losses that are "
+        "measured elsewhere are missing, and with 0 where it has been analysed already."
     )
 
     def do(self, options: dict[str, Any]) -> None:
@@ -29,6 +30,12 @@ class Command(RunCommand):
                 f"Run {run.number} waits for people: {left:,} answers about its calibration set are missing."
             )
             self.not_yet({**run_content(run), "missing": left}, words)
+        if run.state == Run.State.CALIBRATING and run.measured_elsewhere:
+            words = f"Run {run.number} has its labels: have the losses of models' answers asked for first."
+            self.not_yet(run_content(run), words)
+        if run.state == Run.State.LOSSES and (missing := len(losses_so_far(run).missing)):
+            words = f"Run {run.number} waits for the losses of models' answers about {missing:,} items."
+            self.not_yet({**run_content(run), "missing": missing}, words)
         if run.state != Run.State.ANALYSING and not Certificate.objects.filter(run=run).exists():
             job = analyse(run=run, user=access.user)
             self.follow(job, options, beside=run_content(run))

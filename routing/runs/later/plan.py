@@ -5,7 +5,7 @@ from decimal import Decimal
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from routing.core.losses import LOSSES, Loss
+from routing.core.losses import LOSSES, Loss, MeasuredElsewhere
 from routing.core.reference.audit import DEFAULT_SHARE, LARGEST
 from routing.models import Run
 from routing.runs.plan_fields import PlanFields, refuse_too_fine
@@ -38,7 +38,7 @@ def later_audit_share_of(fields: PlanFields, loss: Loss) -> Decimal | None:
 
 def counts_errors(loss: Loss) -> bool:
     """Whether labels are right or wrong by this loss, and that is quickly seen: what the audit counts."""
-    return loss.binary and loss.name in LOSSES
+    return loss.binary and loss.name in LOSSES and not isinstance(loss, MeasuredElsewhere)
 
 
 def _no_audit() -> str:
@@ -52,6 +52,12 @@ def warning_of_later_audit(share: Decimal | None, loss: Loss) -> tuple[str, ...]
     """What a plan should say of it, in sentences in the language that is on."""
     if share is None or share or counts_errors(loss):
         return ()
+    if isinstance(loss, MeasuredElsewhere):
+        words = _(
+            "Later items are not audited, as nobody measures the losses of models' answers about them: that "
+            "models do not get worse on them is taken on trust."
+        )
+        return (words,)
     return (
         _(
             "Later items are not audited, as that counts labels that are right or wrong, and this loss tells "

@@ -132,7 +132,7 @@ class TestProjects:
         interface = LabelInterface(text)
         interface.validate()
         config = read_config(text)
-        same = {"math": "short_text", "code": "long_text"}.get(task_type, task_type)
+        same = {"math": "short_text", "code": "long_text", "opaque": "long_text"}.get(task_type, task_type)
         assert config.task_type == same
         assert [spec.key for spec in config.choices] == [spec.key or spec.name for spec in choices]
         box = '[{"label":"a","x":10,"y":20.5,"width":30,"height":40}]'

@@ -71,11 +71,11 @@ class TestEverything:
         compare(first, second, imported.made)
 
     def test_no_table_is_left_out_that_belongs_to_a_project(self, full: World, tmp_path: Path) -> None:
-        """But those of runs with an expert, which have a test of their own."""
+        """But those of runs with an expert, or with measured losses, which have tests of their own."""
         empty = {name_of(model) for model, count in rows_there(full.project).items() if not count}
         assert empty == {
             *("routing.expertrequest", "routing.finalaudit", "routing.finalcertificate"),
-            *("routing.finalsample", "routing.rosterentry"),
+            *("routing.finalsample", "routing.rosterentry", "routing.givenlosses"),
         }
 
     def test_no_number_of_before_is_left(self, full: World, tmp_path: Path) -> None:

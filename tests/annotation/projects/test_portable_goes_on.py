@@ -26,9 +26,13 @@ from hypac_site.portable.manifest import NAME
 from hypac_site.portable.placing import import_project
 from hypac_site.portable.writing import export_project
 from routing.delivery.deliver import deliver
+from routing.elsewhere.losses import take_losses
 from routing.models import Commitment, Delivery, Run
+from routing.runs.ask_losses import ask_losses
 from routing.runs.committed import project_named
+from routing.runs.losses_to_measure import losses_so_far
 from testbed.factories import make_items, make_project, make_user
+from testbed.measured import PLAN, rows_given_out, with_losses, world_of_meshes
 from testbed.worlds import World, files_of, make_world
 from tests.annotation.projects.portable import (
     carried,
@@ -175,6 +179,21 @@ class TestGoingOn:
         done(last, "deliver_run")
         found = found_in(tmp_path / "d", files_of(Delivery.objects.get(run__project=last)))
         assert (found.code, found.faults) == (0, "")
+
+    def test_a_run_whose_losses_are_being_measured(self, tmp_path: Path) -> None:
+        world = world_of_meshes(80)
+        run = world.calibrated(**PLAN, m=40, epsilon="0.3")
+        ask_losses(run=run, user=world.manager)
+        rows = [with_losses(row) for row in rows_given_out(run, world.manager)]
+        take_losses(run=run, actor=world.manager, rows=rows[3:])
+        world.project = carried(world.project, tmp_path, match_people=True)
+        new = world.project.runs.get()
+        assert set(losses_so_far(new).missing) == {row["name"] for row in rows[:3]}
+        rest = [with_losses(row) for row in rows_given_out(new, world.manager)]
+        taken = take_losses(run=new, actor=world.manager, rows=rest)
+        assert (taken.stored, taken.known) == (3, len(rows) - 3)
+        world.way = None
+        assert world._analyse(new).certificate.holds
 
     def test_an_archived_project_stays_archived(self, tmp_path: Path) -> None:
         project = make_project()

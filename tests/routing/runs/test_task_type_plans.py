@@ -20,8 +20,8 @@ PLAN = {"epsilon": "10", "alpha": "10", "m": "20", "p": "1", "target": "dataset"
     [
         (NUMBERS, ["numeric"]),
         (SETS, ["set_equal", "jaccard"]),
-        (LONG, ["cosine_distance", "token_f1", "exact_match"]),
-        (CODE, ["token_f1", "zero_one"]),
+        (LONG, ["cosine_distance", "token_f1", "exact_match", "measured_elsewhere"]),
+        (CODE, ["token_f1", "zero_one", "measured_elsewhere"]),
     ],
     ids=["number", "several", "long", "code"],
 )

@@ -40,9 +40,10 @@ OFFERED = {
     "number": ["numeric"],
     "math": ["math_equivalence", "exact_match"],
     "short_text": ["exact_match"],
-    "long_text": ["cosine_distance", "token_f1", "exact_match"],
-    "code": ["token_f1", "zero_one"],
-    "boxes": ["box_f1", "boxes_right"],
+    "long_text": ["cosine_distance", "token_f1", "exact_match", "measured_elsewhere"],
+    "code": ["token_f1", "zero_one", "measured_elsewhere"],
+    "boxes": ["box_f1", "boxes_right", "measured_elsewhere"],
+    "opaque": ["measured_elsewhere"],
 }
 """The losses of each task type, the default first."""
 
@@ -282,7 +283,7 @@ class TestLongTexts:
         with pytest.raises(InputError) as refused:
             loss_of(project, "cosine_distance", {})
         assert (refused.value.where, refused.value.message) == ("loss", NO_EMBEDDINGS)
-        assert [option.refusal for option in plan_options(project).loss] == [NO_EMBEDDINGS, "", ""]
+        assert [option.refusal for option in plan_options(project).loss] == [NO_EMBEDDINGS, "", "", ""]
 
     @pytest.mark.parametrize("params", [{"embedder": "os:remove"}, {"model": "another"}])
     def test_nobody_names_code_or_a_model_on_a_page(self, project, params, settings):

@@ -77,7 +77,7 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
         raise fault(gettext_noop("Only an answer without a label has a reason."), where="reason")
     if line.get("confidence") is not None and line.get("uncertainty") is not None:
         raise fault(gettext_noop("Give a confidence or an uncertainty, not both."), where="uncertainty")
-    answer: dict[str, Any] = {"label": _label(label)}
+    answer: dict[str, Any] = {"label": value if reader.kind.any_json else _label(label)}
     if label is None:
         answer["reason"] = reason[:MOST_REASON] or GAVE_NONE
         if not reason:

@@ -1,0 +1,97 @@
+"""Losses that the team's own program measures (`measured_elsewhere`): which are wanted, and which are there.
+
+Each is of one label and of answers as they stood when it was measured, by their hash: what came of another
+label or answer does not count.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.utils.translation import gettext as _, gettext_noop
+
+from annotation import failures
+from annotation.templatetags.hypac import number
+from routing.core.calibration_rows import CalibrationRow
+from routing.core.certificate import canonical_bytes
+from routing.models import GivenLosses, Run
+
+NOT_MEASURED = failures.register(
+    "loss_missing",
+    gettext_noop("%(item)s: The losses of this item's answers, as they stand now, were not measured."),
+)
+
+
+@dataclass(frozen=True)
+class ToMeasure:
+    """A labelled item of the calibration set that a model has answered about; None: no usable answer."""
+
+    item: int
+    name: str
+    label: str
+    answers: tuple[str | None, ...]
+
+    @property
+    def measured(self) -> str:
+        """Names this label and these answers: SHA-256 of their one spelling."""
+        said = {"item": self.name, "label": self.label, "answers": list(self.answers)}
+        return hashlib.sha256(canonical_bytes(said)).hexdigest()
+
+
+def to_measure_of(items: Sequence[int], rows: Sequence[CalibrationRow]) -> list[ToMeasure]:
+    """What is to be measured of labelled rows, whose items' keys are `items`."""
+    return [
+        ToMeasure(item, row.item_id, row.label, row.answers)
+        for item, row in zip(items, rows, strict=True)
+        if row.label is not None and any(answer is not None for answer in row.answers)
+    ]
+
+
+def given_losses(run: Run) -> dict[int, GivenLosses]:
+    """By item what came last."""
+    return {row.item_id: row for row in run.given_losses.order_by("version")}
+
+
+def measured(wanted: Sequence[ToMeasure], given: Mapping[int, GivenLosses]) -> dict[int, GivenLosses]:
+    """What counts of what came, by item: what is of this label and these answers."""
+    return {
+        one.item: given[one.item]
+        for one in wanted
+        if one.item in given and given[one.item].measured == one.measured
+    }
+
+
+def with_given_losses(run: Run, items: Sequence[int], rows: Sequence[CalibrationRow]) -> list[CalibrationRow]:
+    """The labelled rows with what was measured. Raises JobFailedError where something was not."""
+    wanted = to_measure_of(items, rows)
+    found = measured(wanted, given_losses(run))
+    if missing := next((one for one in wanted if one.item not in found), None):
+        raise NOT_MEASURED.error(item=missing.name)
+    return [
+        replace(row, losses=tuple(found[item].losses)) if item in found else row
+        for item, row in zip(items, rows, strict=True)
+    ]
+
+
+def given_anew(run: Run) -> int:
+    """Of how many items losses came again, with other values, before the analysis."""
+    return run.given_losses.filter(version=2).count()
+
+
+def losses_in_words(run: Run) -> list[str]:
+    """What everybody should know who relies on losses that were not computed here, in sentences."""
+    if not run.measured_elsewhere:
+        return []
+    said = [
+        _(
+            "The losses of models' answers were measured by the team's own program, after the calibration "
+            "labels were locked: %(measure)s. That they are what it measures is taken on trust."
+        )
+        % {"measure": run.loss_params["measure"]}
+    ]
+    if again := given_anew(run):
+        said.append(
+            _("Items whose losses were sent again with other values before the analysis: %(count)s.")
+            % {"count": number(again)}
+        )
+    return said
