@@ -102,7 +102,8 @@ def delivery_reports(project: Project, deliveries: Iterable[Delivery]) -> list[D
     deliveries = list(deliveries)
     made = project.jobs.filter(kind=DELIVER, state=Job.State.DONE)
     made = made.filter(result__delivery__in=[delivery.pk for delivery in deliveries])
-    by_delivery = {result["delivery"]: result for result in made.values_list("result", flat=True)}
+    results = made.values_list("result", flat=True)
+    by_delivery = {result["delivery"]: result for result in results if result.get("made", True)}
     return [_report(delivery, by_delivery.get(delivery.pk, {})) for delivery in deliveries]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from annotation.imports.encodings import ENCODINGS
-from annotation.management.scripts import ScriptCommand, add_project, add_waiting
+from annotation.management.scripts import ScriptCommand, add_project, add_strict, add_waiting
 from routing.sources.sent_answers import refuse_other_backends, send_answers, store_answers_file
 from routing.sources.sent_reading import READ_AS
 
@@ -24,6 +24,7 @@ class Command(ScriptCommand):
         parser.add_argument(
             "--encoding", default="", choices=["", *ENCODINGS], help="of a text that does not say it itself"
         )
+        add_strict(parser)
         add_waiting(parser)
         super().add_arguments(parser)
 
@@ -44,4 +45,4 @@ class Command(ScriptCommand):
             format_name=options["format"],
             encoding=options["encoding"],
         )
-        self.read_file(job, options, does="takes in", adds="predictions", of="lines")
+        self.read_file(job, options, name=path.name, does="takes in", adds="predictions", of="lines")
