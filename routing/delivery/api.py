@@ -74,9 +74,9 @@ class DeliveryBody(serializers.Serializer[Any]):
     still at work.
     """
 
-    id = serializers.IntegerField()
+    id = serializers.IntegerField(help_text="In addresses, and where another one names it.")
     run = serializers.IntegerField(help_text="Number of the run.")
-    number = serializers.IntegerField(help_text="1, 2, ... within the run.")
+    number = serializers.IntegerField(help_text="1, 2, ... within the run, as pages and names of files say.")
     rows = serializers.IntegerField()
     blanks = serializers.IntegerField(help_text="Rows without a label; each names its reason.")
     items = serializers.IntegerField(help_text="Of the project, then; more than `rows` in a part.")
@@ -113,8 +113,8 @@ class RunDeliveries(RunView):
 
     @extend_schema(request=NewDelivery, responses={202: JobBody})
     def post(self, request: Request, slug: str, number: int) -> Response:
-        """Write the files of a delivery; the job's `result` has its id as `delivery`, and whether it was
-        `made`.
+        """Write the files of a delivery; the job's `result` has its id as `delivery`, its `number`, and
+        whether it was `made`.
         """
         body = self.parsed(NewDelivery)
         since = body.get("since")

@@ -113,7 +113,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         manifest = _manifest(stored)
         stored.append((manifest, put_content(project=run.project, content=manifest.content)))
         if context.params.get("unless_delivered") and (same := _same(run, part, made.counts, stored)):
-            return {"delivery": same.pk, "made": False}
+            return {"delivery": same.pk, "number": same.number, "made": False}
         given = put_content(project=run.project, content=made.given)
     with context.chunk(done=made.counts.items):
         last = Delivery.objects.filter(run=run).aggregate(last=Max("number"))["last"] or 0
@@ -149,6 +149,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         )
         result = {
             "delivery": delivery.pk,
+            "number": delivery.number,
             "made": True,
             "rows": delivery.rows,
             "blanks": delivery.blanks,
