@@ -6,7 +6,6 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Project
 from routing.common.states import UNDER_WAY, State
-from routing.delivery.queries import undelivered_run
 from routing.models import Run
 from routing.runs.pool import has_new_items
 
@@ -42,3 +41,15 @@ def why_not_due(
         words = _("No run was started: there is no item for it that was in no pool before.")
         return NotDue(words, project.runs.order_by("-number").first())
     return None
+
+
+def undelivered_run(*, project: Project) -> Run | None:
+    """The newest run that was not cancelled, where it is complete and no delivery of it was made since.
+
+    What filters found counts as none.
+    """
+    run = project.runs.exclude(state=Run.State.CANCELLED).order_by("-number").first()
+    if run is None or run.state != Run.State.COMPLETE:
+        return None
+    since = {"created_at__gte": run.completed_at} if run.completed_at else {}
+    return None if run.deliveries.filter(filters={}, **since).exists() else run

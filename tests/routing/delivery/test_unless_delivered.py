@@ -9,8 +9,9 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Project
-from routing.delivery.queries import deliveries_of, delivery_reports, undelivered_run
+from routing.delivery.queries import deliveries_of, delivery_reports
 from routing.models import Delivery, Run
+from routing.runs.due import undelivered_run
 from testbed.worlds import World
 from tests.routing.runs.test_script_commands import run as run_command
 
