@@ -166,16 +166,23 @@ class RunRoute(RunView):
         return accepted(route(run=self.find_run(number), user=cast(User, request.user)))
 
 
+class TakeInFields(serializers.Serializer[Any]):
+    accept_missing = serializers.BooleanField(
+        default=True,
+        help_text="False: take in none while an uploaded source lacks answers for some of them.",
+    )
+
+
 class RunTakeIn(RunView):
     actions = {"POST": "runs.edit"}
 
-    @extend_schema(request=Nothing, responses={202: JobBody})
+    @extend_schema(request=TakeInFields, responses={202: JobBody})
     def post(self, request: Request, slug: str, number: int) -> Response:
         """Have items that came after the pool was frozen routed by the run's thresholds, where its target is
         the population.
         """
-        self.parsed(Nothing)
-        return accepted(take_in(run=self.find_run(number), user=cast(User, request.user)))
+        fields = self.parsed(TakeInFields)
+        return accepted(take_in(run=self.find_run(number), user=cast(User, request.user), **fields))
 
 
 class WorkOrderFields(serializers.Serializer[Any]):

@@ -5,11 +5,11 @@ once the run has begun.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.models import Project
+from annotation.models import Item, Project
 from annotation.templatetags.hypac import number
 from routing.models import SentAnswer, Source
 from routing.runs.pool import pool_of
@@ -46,7 +46,12 @@ class MissingAnswers:
 
 
 def missing_answers(project: Project, sources: Sequence[Source], *, target: str) -> list[MissingAnswers]:
-    """Of those of `sources` that lack any, in their order."""
+    """Of those of `sources` that lack any for a run with this target, in their order."""
+    return missing_for(pool_of(project, target), sources)
+
+
+def missing_for(items: QuerySet[Item], sources: Sequence[Source]) -> list[MissingAnswers]:
+    """The same of these items."""
     found = []
     for source in sources:
         if backend_class(source.backend).known_from != "sent":
@@ -54,7 +59,7 @@ def missing_answers(project: Project, sources: Sequence[Source], *, target: str)
         backend = backend_for(source)
         assert isinstance(backend, Uploaded)  # noqa: S101 - the only one whose answers are sent
         answers = SentAnswer.objects.filter(item=OuterRef("pk"), revision=backend.sent_under)
-        missing = pool_of(project, target).filter(~Exists(answers))
+        missing = items.filter(~Exists(answers))
         if names := list(missing.values_list("external_id", flat=True)[:NAMED]):
             found.append(MissingAnswers(source.name, backend.revision, missing.order_by().count(), names))
     return found
@@ -65,7 +70,7 @@ def refuse_missing(missing: Sequence[MissingAnswers]) -> None:
     if not missing:
         return
     then = _(
-        "Nothing was started. Send the answers that are missing, or start the run with accept_missing = "
+        "Nothing was done. Send the answers that are missing, or go on without them: with accept_missing = "
         "true, or --accept-missing on the command line."
     )
     raise InputError(f"{missing_in_words(missing)} {then}", where="accept_missing")

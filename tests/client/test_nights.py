@@ -99,8 +99,9 @@ def test_later_items_are_taken_in_where_there_are_any(told: Any) -> None:
     due = ok(run("complete", target="population", later_items={**later, "waiting": 4}))
     done = ok(job("done", result={"taken_in": 4, "people": 1}))
     replies = [due, page(job("done")), ok(job("queued"), 202), done, ok(run("labelling", labelling=BUSY))]
-    status, said, _ = told("take-in", "a", "3", replies=replies)
+    status, said, requests = told("take-in", "a", "3", replies=replies)
     assert (status, said["taken_in"], said["left"]) == (0, 4, 3)
+    assert json.loads(requests[3].content) == {"accept_missing": False}
 
 
 def sha256(content: bytes) -> str:

@@ -17,6 +17,7 @@ from hypac_client.commands import Told
 from hypac_client.errors import HypacError, JobError, NotYetError, WaitTimeoutError
 
 FAILED, WRONG_USE, NOT_YET = 1, 2, 3
+MISSING = "also where a source lacks answers that are sent in"
 STRICT = "end with 1 where something of it cannot be used; the rest is stored all the same"
 MEANS = {
     "run": "its number, or newest",
@@ -82,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     says = "send each item of an analysed run to its source, the rest to people, and wait"
     _waiting(command("route", commands.route, says, "project", "run"))
     says = "have a run whose target is population take in what came later, and wait"
-    _waiting(command("take-in", commands.take_in, says, "project", "run"))
+    made = command("take-in", commands.take_in, says, "project", "run")
+    _flags(made, accept_missing=MISSING)
+    _waiting(made)
     says = "have a delivery made, wait, and download it"
     _deliver(command("deliver", commands.deliver, says, "project", "run", "folder"))
     says = "the labelling configuration for Label Studio"
@@ -141,7 +144,7 @@ def _start(parser: Parser) -> None:
         if_new_items="not where each item was in the pool of an earlier run",
         anyway="also where it can certify nothing",
         accept_unusable="also where many answers of a model cannot be used",
-        accept_missing="also where a source lacks answers that are sent in",
+        accept_missing=MISSING,
         accept_dearer="also where its expert alone is expected to cost less",
     )
     _waiting(parser)

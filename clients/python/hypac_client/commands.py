@@ -117,7 +117,8 @@ def route(client: Client, options: Any) -> Any:
 
 def take_in(client: Client, options: Any) -> Any:
     run = _run(client, options)
-    return {"taken_in": nights.take_in(run, **_patience(options)), **_facts(run)}
+    came = nights.take_in(run, accept_missing=options.accept_missing, **_patience(options))
+    return {"taken_in": came, **_facts(run)}
 
 
 def _run(client: Client, options: Any) -> Run:

@@ -49,7 +49,7 @@ def route(run: Run, *, timeout: float, progress: bool | Progress = False) -> Run
     return run.refresh()
 
 
-def take_in(run: Run, *, timeout: float, progress: bool | Progress = False) -> int:
+def take_in(run: Run, *, accept_missing: bool, timeout: float, progress: bool | Progress = False) -> int:
     """Have what came later routed; how many items that were. 0 where nothing has come."""
     later, job = run.data["later_items"], run.newest_work("take_in")
     if job is not None and job.state in FAILED:
@@ -57,7 +57,7 @@ def take_in(run: Run, *, timeout: float, progress: bool | Progress = False) -> i
     elif job is None or job.state == "done":
         if later and not later["waiting"] and not later["objection"]:
             return 0
-        job = run.take_in()
+        job = run.take_in(accept_missing=accept_missing)
     done = job.wait(timeout=timeout, progress=progress)
     run.refresh()
     return int(done.result["taken_in"])

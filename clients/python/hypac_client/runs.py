@@ -119,13 +119,14 @@ class Run(Resource):
         """Send every item to its source, the rest to people."""
         return self._job("route/")
 
-    def take_in(self) -> Job:
+    def take_in(self, *, accept_missing: bool = True) -> Job:
         """Have items that came later routed by the thresholds of this run, whose target is `population`.
 
-        Raises ConflictError where there are none, or none may be taken in; `data["later_items"]` says so
-        before.
+        Raises InvalidError where a source whose answers are sent in lacks some for them, unless
+        `accept_missing`; ConflictError where there are none, or none may be taken in; `data["later_items"]`
+        says so before.
         """
-        return self._job("take-in/")
+        return self._job("take-in/", None if accept_missing else {"accept_missing": False})
 
     def accept_unusable(self) -> Self:
         """Let a run go on that stopped before people were asked, because many answers cannot be used."""

@@ -1,6 +1,7 @@
 """A run is not started without its manager's knowledge where answers that are sent in are missing."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -88,3 +89,19 @@ def test_a_program_starts_a_run_only_where_one_is_due(client: Client, world: Wor
     assert post(client, world, "api_runs", if_new_items=True).json()["code"] == "no_run_due"
     make_items(world.project, 1)
     assert post(client, world, "api_runs", if_new_items=True).status_code == 201
+
+
+def test_later_items_without_answers_are_not_taken_in_unasked(client: Client) -> None:
+    world = world_of_uploaded(500)
+    run = world.complete(target="population", m=200, p=Decimal(1), later_audit_share=Decimal(0))
+    world.arrive(3)
+    words = ("take_in", world.project.slug, 1, "--here", "--json")
+    code, reason = ended(*words, user=world.manager.username)
+    assert (code, "for 3 items that the run would cover (“t500”, “t501”, “t502”)" in reason) == (1, True)
+    client.force_login(world.manager)
+    address = reverse("api_run_take_in", args=[world.project.slug, 1])
+    refused = client.post(address, {"accept_missing": False}, content_type="application/json")
+    assert (refused.status_code, refused.json()["field"]) == (400, "accept_missing")
+    assert not run.intakes.exists()
+    told = json.loads(run_command(*words, "--accept-missing", user=world.manager.username))
+    assert told["taken_in"] == 3
