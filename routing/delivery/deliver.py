@@ -263,10 +263,11 @@ def _same(run: Run, part: Part, counts: Counts, stored: Sequence[tuple[File, Con
     if part.since is not None:
         return None if counts.rows or counts.gone else made.filter(pk=part.since.pk).first()
     hashes = {file.name: content.sha256 for file, content in stored}
-    earlier = made.filter(since=None, filters=dict(part.filters)).order_by("-number")
-    for delivery in earlier.prefetch_related("files__file"):
+    earlier = made.filter(since=None).order_by("-number").prefetch_related("files__file")
+    for delivery in earlier.iterator(chunk_size=10):  # mostly it is the first
         files = {entry.name: entry.file.sha256 for entry in delivery.files.all()}
-        if files.keys() == hashes.keys():
+        # Databases compare JSON by its text: the same filters in another order are the same.
+        if delivery.filters == dict(part.filters) and files.keys() == hashes.keys():
             return delivery if files == hashes else None
     return None
 

@@ -22,7 +22,7 @@ STRICT = "end with 1 where something of it cannot be used; the rest is stored al
 MEANS = {
     "run": "its number, or newest",
     "source": "its name",
-    "file": "of any format that the site reads; of answers from CVAT annotations.xml",
+    "file": "what is sent, or where it goes; answers from CVAT are annotations.xml",
     "role": "annotator, reviewer or viewer",
 }
 Parser = argparse.ArgumentParser
