@@ -75,7 +75,7 @@ def test_nights_from_a_folder_to_a_delivery(live: LiveSite, hypac: Any, tmp_path
         slug = project.slug
     hypac("invite", slug, "bo", "annotator")
     with live.client("bo") as bo:
-        [invitation] = [one for one in bo.invitations() if one["project"]["slug"] == slug]
+        [invitation] = [one for one in bo.invitations() if one["project"] == "Nights"]
         invitation.accept()
     truth = write(tmp_path, range(ITEMS))
     send(hypac, slug, tmp_path)
