@@ -20,6 +20,7 @@ from annotation.words import for_reader
 from routing.elsewhere.work import batches_for_elsewhere
 from routing.models import Run
 
+OF_JSON_MIN = "annotation_id"
 MOST, MOST_ANSWERS = 1000, 5000
 """Rows in one request, and answers in all of them."""
 
@@ -121,9 +122,7 @@ class _Here:
             return one.problem
         if one.item is None:
             return _(
-                "It does not say which item it answers: “item”, or “meta.hypac.item” in a task of Label "
-                "Studio, has the number under which the run gave it out. Exports as JSON have it; those as "
-                "JSON-MIN do not."
+                "It does not say by “item” which item it answers: the number that the run gave it out with."
             )
         if one.item not in self.batches:
             return _("Item %(item)s is none that run %(run)s asks people about in this part.") % {
@@ -163,18 +162,28 @@ def answers_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[Given]:
     """Those of rows in the shape of HyPAC or of Label Studio's export."""
     for number, row in enumerate(rows, 1):
         if "annotations" not in row:
-            yield Given(number, _number(row.get("item")), row.get("value"), str(row.get("annotator") or ""))
+            item, by = _number(row.get("item")), str(row.get("annotator") or "")
+            minimal = item is None and OF_JSON_MIN in row
+            yield Given(number, item, row.get("value"), by, problem=_of_json_min() if minimal else "")
             continue
         meta = row.get("meta")
         facts = meta.get(META) if isinstance(meta, dict) else None
         item = _number(facts.get("item")) if isinstance(facts, dict) else None
         for label in given_labels(row["annotations"]):
-            problem = _unreadable(label.problem) if label.problem else ""
+            problem = _without_item() if item is None else _unreadable(label.problem)
             yield Given(number, item, label.value, label.annotator, label.lead_time_ms, problem)
 
 
 def _unreadable(problem: str) -> str:
-    return _("This answer cannot be used: %(why)s.") % {"why": for_reader(problem)}
+    return _("This answer cannot be used: %(why)s.") % {"why": for_reader(problem)} if problem else ""
+
+
+def _without_item() -> str:
+    return _("Its task has no “meta.hypac.item”, by which an item is known: import what the run gave out.")
+
+
+def _of_json_min() -> str:
+    return _("A row of JSON-MIN does not say which item it answers. Export as JSON.")
 
 
 def _number(value: Any) -> int | None:

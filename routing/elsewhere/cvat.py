@@ -163,6 +163,8 @@ def _given(image: Frame, *, row: int, annotator: str, empty: str) -> Given:
     number = _NUMBER.search(image.fields.get("name", ""))
     item = int(number[1]) if number else None
     value, problem = _value(image, empty)
+    if item is None:
+        problem = _("Its name begins with no item's number, as those of the archive do.")
     return Given(row, item, value, annotator, problem=problem)
 
 

@@ -125,10 +125,16 @@ def test_each_refusal_says_what_is_wrong_to_whoever_sent_the_rows(client, world)
         {"item": item, "value": "cat"},
         {"item": item, "value": "catt", "annotator": person.username},
         {**answered(task), "annotations": [{"result": [{"type": "brush", "value": {}}], "completed_by": 3}]},
+        {**answered(task), "meta": {}},
+        {"value": "cat", "annotator": person.username},
     ]
     taken = back(client, world, rows, people={"user 3": person.username}).json()
-    minimal, nobody, unknown, unreadable = (entry["reason"] for entry in taken["refused"])
-    assert "JSON-MIN do not" in minimal
+    minimal, nobody, unknown, unreadable, other_task, itemless = (
+        entry["reason"] for entry in taken["refused"]
+    )
+    assert "JSON-MIN" in minimal
+    assert "meta.hypac.item" in other_task
+    assert "by “item”" in itemless
     assert "who answered" in nobody
     assert unknown == "'catt' is not one of this project's labels."
     assert unreadable.startswith("This answer cannot be used: it has no choice")
