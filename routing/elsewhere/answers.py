@@ -121,9 +121,7 @@ class _Here:
         if one.problem:
             return one.problem
         if one.item is None:
-            return _(
-                "It does not say by “item” which item it answers: the number that the run gave it out with."
-            )
+            return _("It does not say by “item” which item it answers: the number that the run gave out.")
         if one.item not in self.batches:
             return _("Item %(item)s is none that run %(run)s asks people about in this part.") % {
                 "item": one.item,
