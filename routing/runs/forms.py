@@ -70,8 +70,6 @@ NOT_IN_PLANS = (*CONFIRMED, "seconds", "shares", "expert_shares", "tolerance", "
 
 
 class PlanForm(ToleranceFields, ReferenceFields):
-    confirmed = CONFIRMED
-
     epsilon = percent_field(
         "epsilon",
         label=_("At most this share of labels that differ from the reference"),
@@ -269,6 +267,13 @@ class PlanForm(ToleranceFields, ReferenceFields):
     def confirmations(self) -> list[forms.BoundField]:
         """What a start asks for where something speaks against it."""
         return [self[name] for name in CONFIRMED]
+
+    @property
+    def typed(self) -> list[forms.BoundField]:
+        """What stands on the page with a place for what is wrong with it."""
+        one_model = len(self.fields["leave_out"].choices) < 2  # type: ignore[attr-defined]
+        absent = {*CONFIRMED, *(["leave_out"] if one_model else [])}
+        return [field for field in self if field.name not in absent]
 
     @property
     def references(self) -> list[Option]:

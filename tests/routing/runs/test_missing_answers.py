@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from routing.models import Run
+from routing.sources.manage import save_source
 from testbed.factories import make_items
 from testbed.worlds import World
 from tests.routing.runs.test_script_commands import PLAN, ended, run as run_command
@@ -105,3 +106,23 @@ def test_later_items_without_answers_are_not_taken_in_unasked(client: Client) ->
     assert not run.intakes.exists()
     told = json.loads(run_command(*words, "--accept-missing", user=world.manager.username))
     assert told["taken_in"] == 3
+
+
+def test_what_is_typed_is_answered_only_where_the_page_has_a_place_for_it(
+    client: Client, world: World
+) -> None:
+    """Of one model none can be left out: the page has no field for that."""
+    client.force_login(world.manager)
+    for name, part in (("plan", 'id="part-models"'), ("plan_outlook", 'id="id_leave_out_error"')):
+        answer = client.get(reverse(name, args=[world.project.slug]), TYPED if name == "plan_outlook" else {})
+        assert part not in answer.content.decode()
+    save_source(
+        project=world.project,
+        user=world.manager,
+        name="Second",
+        backend="uploaded",
+        params={"model": "second"},
+        cost_per_label=Decimal(1),
+    )
+    outlook = client.get(reverse("plan_outlook", args=[world.project.slug]), TYPED)
+    assert "id_leave_out_error" in outlook.content.decode()
