@@ -17,6 +17,7 @@ from routing.runs import (
     commitment_api as commitments,
     expert_api as experts,
     plan_api as plans,
+    start_api as starts,
 )
 from routing.sources import (
     api as sources,
@@ -33,6 +34,7 @@ urlpatterns = [
     *prompts.urlpatterns,
     *health.urlpatterns,
     *plans.urlpatterns,
+    *starts.urlpatterns,
     *runs.urlpatterns,
     *by_people.urlpatterns,
     *experts.urlpatterns,

@@ -189,22 +189,22 @@ class Routing:
         seers = ROLES_BY_ACTION["predictions.view"]
         if Membership.objects.filter(project=project, user=user, role__in=seers).exists():
             return _(
-                "An earlier run of this project has been analysed, and with your role you can see what its "
-                "models predicted. So these items have to be labelled by people who cannot: annotators and "
-                "reviewers."
-            )
+                "An earlier run of this project has been analysed, and the role of %(name)s shows what its "
+                "models predicted. So these items have to be labelled by people who cannot see that: "
+                "annotators and reviewers."
+            ) % {"name": user.username}
         if user.is_staff and any(map(user.has_perm, SHOWN_IN_THE_ADMINISTRATION)):
             return _(
-                "An earlier run of this project has been analysed, and in the administration of this server "
-                "you can see what its models predicted. So these items have to be labelled by people who "
-                "cannot."
-            )
+                "An earlier run of this project has been analysed, and the administration of this server "
+                "shows %(name)s what its models predicted. So these items have to be labelled by people who "
+                "cannot see that."
+            ) % {"name": user.username}
         if _had_role(project, user, seers, since=first):
             return _(
-                "An earlier run of this project has been analysed, and with the role that you had then you "
-                "could see what its models predicted. So these items have to be labelled by people who could "
-                "not."
-            )
+                "An earlier run of this project has been analysed, and a role that %(name)s had then showed "
+                "what its models predicted. So these items have to be labelled by people who could not see "
+                "that."
+            ) % {"name": user.username}
         return ""
 
     def schema_objection(self, *, project: Project) -> str:
@@ -362,9 +362,9 @@ def _on_the_roster(project: Project, user: User) -> str:
     if not now and not _had_role(project, user, seers, since=since):
         return ""
     return _(
-        "With your role, or one that you had since run %(number)s began or one like it that was cancelled, "
-        "you can see what others label. Its items have to be labelled by people who cannot."
-    ) % {"number": number}
+        "The role of %(name)s, or one since run %(number)s began or one like it that was cancelled, shows "
+        "what others label. Its items have to be labelled by people who cannot see that."
+    ) % {"number": number, "name": user.username}
 
 
 def _has_several(work_item: WorkItem) -> bool:

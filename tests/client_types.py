@@ -32,6 +32,7 @@ RECORDS = {
     "JobData": ["JobDetails", "JobBody"],
     "Item": ["ListedItem"],
     "Label": ["ListedLabel"],
+    "ErasedItems": ["ErasedBody"],
     "Prediction": ["PredictionBody"],
     "TaskItem": ["ItemBody"],
     "OwnLabel": ["LabelBody"],

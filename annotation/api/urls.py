@@ -6,7 +6,7 @@ from annotation.imports import api as imports
 from annotation.items import api as items, images_views as images
 from annotation.labelling import api as queue, practice_api as practice
 from annotation.people import invitations_api as invitations, members_api as members
-from annotation.projects import api as projects, jobs_api as jobs
+from annotation.projects import api as projects, jobs_api as jobs, label_config_api as label_config
 from annotation.review import api as reviews
 
 P = "projects/<slug:slug>/"
@@ -30,6 +30,7 @@ urlpatterns = [
     path(f"{P}unarchive/", projects.ProjectUnarchive.as_view(), name="api_project_unarchive"),
     path(f"{P}duplicate/", projects.ProjectDuplicate.as_view(), name="api_project_duplicate"),
     path(f"{P}choices/", projects.ProjectChoices.as_view(), name="api_choices"),
+    path(f"{P}config.xml", label_config.LabelConfig.as_view(), name="api_label_config"),
     path(f"{P}members/", members.MemberList.as_view(), name="api_members"),
     path(f"{P}members/<row:user_id>/", members.MemberDetail.as_view(), name="api_member"),
     path(f"{P}invitations/", invitations.InvitationList.as_view(), name="api_invitations"),

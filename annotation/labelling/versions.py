@@ -88,7 +88,7 @@ def replay(user: User, key: str, work_item_id: int, value: Any, comment: str) ->
     if (label.work_item_id, label.value, label.comment) == (work_item_id, value, comment):
         return label
     raise ConflictError(
-        _("This key came with another answer before. Reload the page."),
+        _("This key came with another answer before. Send a new one with each answer."),
         where="idempotency_key",
         code="answer_key_reused",
     )

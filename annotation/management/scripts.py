@@ -111,11 +111,14 @@ class ScriptCommand(BaseCommand):
             self._wait(job, options["wait"] or 0.0)
         return job
 
-    def read_file(self, job: Job, options: dict[str, Any], *, does: str, adds: str, of: str) -> None:
-        """Follow a job that reads a file, and tell what became of it: what the job `does` with it, what
-        it `adds`, and what such a file consists `of`.
+    def read_file(
+        self, job: Job, options: dict[str, Any], *, name: str, does: str, adds: str, of: str
+    ) -> None:
+        """Follow a job that reads the file `name`, and tell what became of it: what the job `does` with it,
+        what it `adds`, and what such a file consists `of`. Raises CommandError where --strict asks for that
+        and something could not be used: the rest is stored.
         """
-        job, name = self.follow(job, options), options["file"].name
+        job = self.follow(job, options)
         words = f"Job {job.pk} {does} {name}."
         if job.state == Job.State.DONE:
             found = job.result
@@ -126,6 +129,24 @@ class ScriptCommand(BaseCommand):
             if found["already_there"] and not found.get("compared", True):
                 words += " What was there stays; whether it is the same is not told before a run is analysed."
         self.tell(job_content(job), words)
+        if job.state == Job.State.DONE:
+            self._tell_problems(job, name, of=of, strict=options["strict"])
+
+    def _tell_problems(self, job: Job, name: str, *, of: str, strict: bool) -> None:
+        """On standard error: the first ones, how many more there are, and where these are."""
+        told = [] if self.as_json else [str(one) for one in job.problems.all()[:MOST_PROBLEMS]]
+        for line in told:
+            self.stderr.write(line)
+        kept = job.problems.count()
+        if told and (more := kept - len(told)):
+            slug = job.project.slug
+            self.stderr.write(f"... and {more:,} more: /projects/{slug}/jobs/{job.pk}/ has all of them.")
+        refused = job.result["problems"] + job.result.get("labels_unread", 0)
+        if strict and refused:
+            raise CommandError(
+                f"{name}: {refused:,} {of} or labels could not be used. All others are stored (--strict).",
+                returncode=FAILED,
+            )
 
     def _wait(self, job: Job, seconds: float) -> None:
         began = time.monotonic()
@@ -184,9 +205,17 @@ def add_waiting(parser: ArgumentParser) -> None:
     parser.add_argument("--here", action="store_true", help="do it in this process, where no worker runs")
 
 
+def add_strict(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="end with 1 where something of the file could not be used; the rest is stored all the same",
+    )
+
+
 def job_content(job: Job) -> dict[str, Any]:
     problems = JobProblem.objects.filter(job=job)
-    told = list(problems.values("where", "message")[:MOST_PROBLEMS])
+    told = list(problems.values("where", "line", "column", "message")[:MOST_PROBLEMS])
     return {
         "job": job.pk,
         "kind": job.kind,
@@ -196,6 +225,7 @@ def job_content(job: Job) -> dict[str, Any]:
         "error": job.error,
         "result": job.result,
         "problems": told,
+        "problem_count": problems.count(),
     }
 
 

@@ -12,7 +12,14 @@ from annotation.errors import HypacError
 from annotation.imports.undo import start_undo
 from annotation.jobs import jobs
 from annotation.jobs.manage import cancel_job, pause_job, resume_job, retry_job, try_job_now
-from annotation.jobs.serializers import JobBody, JobProblemBody, accepted, job_content
+from annotation.jobs.serializers import (
+    PROBLEM,
+    JobBody,
+    JobProblemBody,
+    accepted,
+    job_content,
+    with_problem_counts,
+)
 from annotation.models import Job
 
 MAX_PROBLEMS_SHOWN = 100
@@ -31,7 +38,6 @@ class JobQuery(PageQuery):
 
 
 class JobDetails(JobBody):
-    problem_count = serializers.IntegerField()
     problems = JobProblemBody(many=True, help_text=f"The first {MAX_PROBLEMS_SHOWN}.")
 
 
@@ -54,9 +60,8 @@ class JobList(ProjectView):
         """Newest first."""
         asked = self.query(JobQuery)
         wanted = {name: asked[name] for name in ("kind", "state") if name in asked}
-        return self.paged(
-            NewestFirst(), Job.objects.filter(project=self.access.project, **wanted), job_content
-        )
+        found = Job.objects.filter(project=self.access.project, **wanted)
+        return self.paged(NewestFirst(), with_problem_counts(found), job_content)
 
 
 class JobDetail(JobView):
@@ -66,10 +71,8 @@ class JobDetail(JobView):
     def get(self, request: Request, slug: str, job_id: int) -> Response:
         """One of them with the first of its problems."""
         job = self.find_job(job_id)
-        problems = job.problems.values("where", "message")[:MAX_PROBLEMS_SHOWN]
-        return Response(
-            {**job_content(job), "problem_count": job.problems.count(), "problems": list(problems)}
-        )
+        problems = job.problems.values(*PROBLEM)[:MAX_PROBLEMS_SHOWN]
+        return Response({**job_content(job), "problems": list(problems)})
 
 
 class JobProblems(JobView):
@@ -80,7 +83,7 @@ class JobProblems(JobView):
         """All lines and items that the job could not use."""
         rows = self.find_job(job_id).problems.all()
         return self.paged(
-            OldestFirst(), rows, lambda problem: {"where": problem.where, "message": problem.message}
+            OldestFirst(), rows, lambda problem: {name: getattr(problem, name) for name in PROBLEM}
         )
 
 

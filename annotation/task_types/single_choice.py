@@ -53,7 +53,7 @@ class SingleChoice(TaskType):
         return _parsed(text, choices)
 
     def refusal(self, raw: Any, reason: str) -> str:
-        return _("%(shown)s is not one of this project's labels. Reload the page.") % {"shown": shown(raw)}
+        return _("%(shown)s is not one of this project's labels.") % {"shown": shown(raw)}
 
     def schema(self, choices: Choices) -> dict[str, Any]:
         return {"type": "string", "enum": [key for key, _name in choices]}

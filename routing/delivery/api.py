@@ -54,6 +54,11 @@ class NewDelivery(serializers.Serializer[Any]):
         required=False,
         help_text="Only what these filters of the table of items find.",
     )
+    unless_delivered = serializers.BooleanField(
+        default=False,
+        help_text="Make none where the last one of this run with these filters and files holds the same, or "
+        "nothing is new since `since`: `made` of the job's `result` is false then, and `delivery` that one.",
+    )
 
 
 class FileBody(serializers.Serializer[Any]):
@@ -69,9 +74,9 @@ class DeliveryBody(serializers.Serializer[Any]):
     still at work.
     """
 
-    id = serializers.IntegerField()
+    id = serializers.IntegerField(help_text="In addresses, and where another one names it.")
     run = serializers.IntegerField(help_text="Number of the run.")
-    number = serializers.IntegerField(help_text="1, 2, ... within the run.")
+    number = serializers.IntegerField(help_text="1, 2, ... within the run, as pages and names of files say.")
     rows = serializers.IntegerField()
     blanks = serializers.IntegerField(help_text="Rows without a label; each names its reason.")
     items = serializers.IntegerField(help_text="Of the project, then; more than `rows` in a part.")
@@ -108,7 +113,9 @@ class RunDeliveries(RunView):
 
     @extend_schema(request=NewDelivery, responses={202: JobBody})
     def post(self, request: Request, slug: str, number: int) -> Response:
-        """Write the files of a delivery; the job's `result` has its id as `delivery`."""
+        """Write the files of a delivery; the job's `result` has its id as `delivery`, its `number`, and
+        whether it was `made`.
+        """
         body = self.parsed(NewDelivery)
         since = body.get("since")
         run = self.find_run(number)
@@ -118,6 +125,7 @@ class RunDeliveries(RunView):
             formats=body.get("formats", DEFAULT_FORMATS),
             since=None if since is None else find_base(self.access.project, since),
             filters=body.get("filters", {}),
+            unless_delivered=body["unless_delivered"],
         )
         return accepted(job)
 

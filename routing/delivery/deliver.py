@@ -48,13 +48,16 @@ def deliver(
     formats: Sequence[str] = DEFAULT_FORMATS,
     since: Delivery | None = None,
     filters: Mapping[str, str] | None = None,
+    unless_delivered: bool = False,
 ) -> Job:
     """Have the job `deliver_run` write the files of a delivery, in these formats of
     `routing.delivery.formats.FORMATS`.
 
     While people still label, the delivery is partial: what has no label yet is a blank row that says so.
     With `since` it holds only what is not as that delivery of the project gave it out, with `filters` (names
-    and values of the items table's) what they find.
+    and values of the items table's) what they find. With `unless_delivered` none is made that would hold what
+    the last one of its kind does (`_same`), or of `since` nothing new: the job's result names that one as
+    `delivery`, and `made` is false.
 
     Raises ConflictError before the run is routed, InputError where no format is named or one is unknown, and
     as `parts.checked_part` does.
@@ -76,7 +79,12 @@ def deliver(
     return jobs.enqueue(
         project=run.project,
         kind_name="deliver_run",
-        params={"run": run.pk, "formats": chosen, **part.params},
+        params={
+            "run": run.pk,
+            "formats": chosen,
+            **part.params,
+            **({"unless_delivered": True} if unless_delivered else {}),
+        },
         unique_key=f"deliver_run:{run.pk}",
         user=user,
         total=run.project.items.count(),
@@ -104,6 +112,8 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         stored += _committed(context, run)
         manifest = _manifest(stored)
         stored.append((manifest, put_content(project=run.project, content=manifest.content)))
+        if context.params.get("unless_delivered") and (same := _same(run, part, made.counts, stored)):
+            return {"delivery": same.pk, "number": same.number, "made": False}
         given = put_content(project=run.project, content=made.given)
     with context.chunk(done=made.counts.items):
         last = Delivery.objects.filter(run=run).aggregate(last=Max("number"))["last"] or 0
@@ -139,6 +149,8 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         )
         result = {
             "delivery": delivery.pk,
+            "number": delivery.number,
+            "made": True,
             "rows": delivery.rows,
             "blanks": delivery.blanks,
             "items": delivery.items,
@@ -240,6 +252,24 @@ def _committed(context: JobContext, run: Run) -> list[tuple[File, Content]]:
         others = [File("answered.jsonl", later, NDJSON)] if later.tell() else []
         others += [_small("pilot.jsonl", pilot, NDJSON)] if pilot else []
         return made + [(file, put_content(project=run.project, content=file.content)) for file in others]
+
+
+def _same(run: Run, part: Part, counts: Counts, stored: Sequence[tuple[File, Content]]) -> Delivery | None:
+    """The delivery of the run that holds all of this already: the one that a part without rows builds on, and
+    else the last one with the same filters and files, where each of these is the same byte for byte. None
+    that was made before the run was complete: a complete run has one of its own.
+    """
+    made = run.deliveries.filter(created_at__gte=run.completed_at) if run.completed_at else run.deliveries
+    if part.since is not None:
+        return None if counts.rows or counts.gone else made.filter(pk=part.since.pk).first()
+    hashes = {file.name: content.sha256 for file, content in stored}
+    earlier = made.filter(since=None).order_by("-number").prefetch_related("files__file")
+    for delivery in earlier.iterator(chunk_size=10):  # mostly it is the first
+        files = {entry.name: entry.file.sha256 for entry in delivery.files.all()}
+        # Databases compare JSON by its text: the same filters in another order are the same.
+        if delivery.filters == dict(part.filters) and files.keys() == hashes.keys():
+            return delivery if files == hashes else None
+    return None
 
 
 def _manifest(stored: Sequence[tuple[File, Content]]) -> File:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from annotation.common.files import BLOCK, open_file
 from annotation.errors import ConflictError, HypacError
 from annotation.models import Project, StoredFile
 from routing.delivery.parts import bases_of
+from routing.delivery.places import MANIFEST
 from routing.models import Delivery, Run
 
 
@@ -40,15 +41,20 @@ def check_folder(folder: Path, *, project: Project) -> None:
 def write_delivery(*, delivery: Delivery, folder: Path) -> list[Path]:
     """Write its files into the folder, which is made where it is missing, and return their paths.
 
-    A file takes its name only once it is whole and its SHA-256 is right; one of that name is replaced. Which
-    delivery it was is noted last (`note`), so that what could not be written is told again. Raises
-    HypacError where the stored file is not what was delivered, OSError where it cannot be written.
+    A file takes its name only once it is whole and its SHA-256 is right; one of that name is replaced. What
+    an earlier delivery left and this one does not have is removed (`stale_files`); the manifest comes last.
+    Which delivery it was is noted then, so that what could not be written is told again. Raises HypacError
+    where the stored file is not what was delivered, OSError where it cannot be written.
     """
     written = []
     whole = extends_folder(folder, delivery)
     if not whole:
         forget_delivery(folder)
-    for entry in delivery.files.select_related("file"):
+    entries = list(delivery.files.select_related("file"))
+    stale = stale_files(folder, {entry.name for entry in entries})
+    for entry in sorted(entries, key=lambda one: one.name == MANIFEST):
+        if entry.name == MANIFEST:
+            remove(folder, stale)
         path = folder / entry.name  # names are the formats' own, never a person's
         if not path.resolve().is_relative_to(folder.resolve()):
             raise HypacError(_("The name of the file leads out of the folder."), where=entry.name)
@@ -58,6 +64,51 @@ def write_delivery(*, delivery: Delivery, folder: Path) -> list[Path]:
     if whole:
         record_delivery(folder, delivery)
     return written
+
+
+def holds(folder: Path, delivery: Delivery) -> bool:
+    """Whether its files were written there, and nothing since."""
+    record = _read(folder)
+    if record is not None and record == _of(delivery):
+        return True
+    entry = delivery.files.select_related("file").filter(name=MANIFEST).first()
+    return entry is not None and _digest(folder / MANIFEST) == entry.file.sha256
+
+
+def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
+    """Files of the folder that its manifest names, which are none of `names`, and still are what it says:
+    those of an earlier delivery. Whatever somebody changed or put there is not ours.
+    """
+    try:
+        found = json.loads((folder / MANIFEST).read_bytes())["files"]
+        named = {str(name): str(facts["sha256"]) for name, facts in found.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return []
+    root = folder.resolve()
+    paths = {folder / name: sha256 for name, sha256 in named.items() if name not in names}
+    return [
+        path
+        for path, sha256 in paths.items()
+        if path.resolve().is_relative_to(root) and not path.is_symlink() and _digest(path) == sha256
+    ]
+
+
+def remove(folder: Path, paths: Sequence[Path]) -> None:
+    """With the folders within `folder` that are empty then."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+        for parent in path.parents:
+            if parent == folder or next(parent.iterdir(), None) is not None:
+                break
+            parent.rmdir()
+
+
+def _digest(path: Path) -> str:
+    """Of a file that is there; else ""."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write(stored: StoredFile, path: Path) -> None:

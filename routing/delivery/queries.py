@@ -14,7 +14,7 @@ from annotation.models import Job, Project
 from routing.core_language import stored_in_words
 from routing.delivery.card import part_words
 from routing.delivery.formats import FORMATS
-from routing.models import Delivery, DeliveryFile, Run
+from routing.models import Delivery, DeliveryFile
 from routing.runs.people_agreement import NOTHING_KNOWN, agreement_in_words, nothing_certified
 
 
@@ -102,7 +102,8 @@ def delivery_reports(project: Project, deliveries: Iterable[Delivery]) -> list[D
     deliveries = list(deliveries)
     made = project.jobs.filter(kind=DELIVER, state=Job.State.DONE)
     made = made.filter(result__delivery__in=[delivery.pk for delivery in deliveries])
-    by_delivery = {result["delivery"]: result for result in made.values_list("result", flat=True)}
+    results = made.values_list("result", flat=True)
+    by_delivery = {result["delivery"]: result for result in results if result.get("made", True)}
     return [_report(delivery, by_delivery.get(delivery.pk, {})) for delivery in deliveries]
 
 
@@ -153,15 +154,3 @@ def _counted(counts: object) -> list[tuple[str, int]] | None:
     if not isinstance(counts, dict):
         return None
     return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-
-
-def undelivered_run(*, project: Project) -> Run | None:
-    """The newest run that was not cancelled, where it is complete and no delivery of it was made since.
-
-    What filters found counts as none.
-    """
-    run = project.runs.exclude(state=Run.State.CANCELLED).order_by("-number").first()
-    if run is None or run.state != Run.State.COMPLETE:
-        return None
-    since = {"created_at__gte": run.completed_at} if run.completed_at else {}
-    return None if run.deliveries.filter(filters={}, **since).exists() else run

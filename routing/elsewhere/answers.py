@@ -13,12 +13,14 @@ from annotation.errors import HypacError, InputError
 from annotation.imports.formats.label_studio_names import META
 from annotation.imports.formats.label_studio_results import given_labels
 from annotation.labelling import queue
-from annotation.models import User
+from annotation.models import Item, User, WorkBatch, WorkItem
 from annotation.permissions import members_who_label
 from annotation.storable import storable, storable_text
-from routing.elsewhere.work import batch_for_elsewhere
+from annotation.words import for_reader
+from routing.elsewhere.work import batches_for_elsewhere
 from routing.models import Run
 
+OF_JSON_MIN = "annotation_id"
 MOST, MOST_ANSWERS = 1000, 5000
 """Rows in one request, and answers in all of them."""
 
@@ -37,6 +39,10 @@ class Given:
 
 @dataclass(frozen=True)
 class Taken:
+    """Of each that was refused `row`, `item` and its `name` where the project has it, whose answer it is
+    (`annotator`, by username here where that is known), and the `reason`.
+    """
+
     stored: int
     known: int
     refused: Sequence[dict[str, Any]]
@@ -50,8 +56,7 @@ def take_back(
 
     Raises ConflictError where nothing of that part of the run may be labelled elsewhere now.
     """
-    batch = batch_for_elsewhere(run, part)
-    members = _members(run)
+    batches = batches_for_elsewhere(run, part)
     answers = list(islice(given, MOST_ANSWERS + 1))
     if len(answers) > MOST_ANSWERS:
         raise InputError(
@@ -59,35 +64,21 @@ def take_back(
             % {"most": f"{MOST_ANSWERS:,}"},
             where="rows",
         )
-    named = {one.item for one in answers if one.item is not None and 0 < one.item < 2**63}
-    allowed = set(batch.work_items.filter(item__in=named).values_list("item_id", flat=True))
+    here = _Here(run, batches, answers, people)
     stored, known, refused = Counter[str](), 0, []
     try:
         for one in answers:
-            reason = one.problem
-            name = people.get(one.annotator, one.annotator)
-            user = members.get(name.lower())
-            if not reason and (one.item is None or one.item not in allowed):
-                reason = _("It names no item that this run sends to people.")
-            elif not reason and user is None:
-                reason = _("“%(name)s” is no member who may label here: name the member in “people”.") % {
-                    "name": storable_text(one.annotator[:100])
-                }
+            user = here.user_of(one)
+            reason = here.objection(one, user)
             if not reason and user is not None and one.item is not None:
                 try:
-                    _label, new = queue.store_given(
-                        batch=batch,
-                        user=user,
-                        item_id=one.item,
-                        value=one.value,
-                        lead_time_ms=one.lead_time_ms,
-                    )
+                    new = _store(here.batches[one.item], user, one)
                     stored[user.username] += new
                     known += not new
                 except HypacError as error:
-                    reason = str(error)
+                    reason = error.message
             if reason:
-                refused.append({"row": one.row, "reason": reason})
+                refused.append(here.refused(one, user, reason))
     finally:  # whatever happened: each answer is stored for itself
         counts = {"stored": sum(stored.values()), "known": known, "refused": len(refused)}
         audit.record(
@@ -98,6 +89,60 @@ def take_back(
             data={"part": part, **counts, "by": dict(stored), "people": storable(dict(people))},
         )
     return Taken(sum(stored.values()), known, refused)
+
+
+def _store(batch: WorkBatch, user: User, one: Given) -> bool:
+    """Whether the label is new."""
+    _label, new = queue.store_given(
+        batch=batch, user=user, item_id=one.item or 0, value=one.value, lead_time_ms=one.lead_time_ms
+    )
+    return new
+
+
+class _Here:
+    """Who and what the answers mean here. `batches`: by item, the one of the part that asks about it."""
+
+    def __init__(
+        self, run: Run, batches: Sequence[WorkBatch], answers: Sequence[Given], people: Mapping[str, str]
+    ) -> None:
+        named = {one.item for one in answers if one.item is not None and 0 < one.item < 2**63}
+        asked = WorkItem.objects.filter(batch__in=batches, item__in=named).values_list("item", "batch")
+        by_key = {batch.pk: batch for batch in batches}
+        self.batches = {item: by_key[batch] for item, batch in asked}
+        items = Item.objects.filter(project=run.project_id, pk__in=named)
+        self._names = dict(items.values_list("pk", "external_id"))
+        self._members, self._people, self._run = _members(run), people, run
+
+    def user_of(self, one: Given) -> User | None:
+        return self._members.get(self._people.get(one.annotator, one.annotator).lower())
+
+    def objection(self, one: Given, user: User | None) -> str:
+        """Why the answer cannot be stored, whatever it says; "" where nothing is in the way."""
+        if one.problem:
+            return one.problem
+        if one.item is None:
+            return _("It does not say by “item” which item it answers: the number that the run gave out.")
+        if one.item not in self.batches:
+            return _("Item %(item)s is none that run %(run)s asks people about in this part.") % {
+                "item": one.item,
+                "run": self._run.number,
+            }
+        if user is not None:
+            return ""
+        if not one.annotator:
+            return _("It does not say who answered: name the member in “annotator”.")
+        return _("“%(name)s” is no member who may label here: name the member in “people”.") % {
+            "name": storable_text(self._people.get(one.annotator, one.annotator)[:100])
+        }
+
+    def refused(self, one: Given, user: User | None, reason: str) -> dict[str, Any]:
+        return {
+            "row": one.row,
+            "item": one.item,
+            "name": self._names.get(one.item or 0, ""),
+            "annotator": user.username if user else storable_text(one.annotator[:100]),
+            "reason": reason,
+        }
 
 
 def _members(run: Run) -> dict[str, User]:
@@ -115,13 +160,28 @@ def answers_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[Given]:
     """Those of rows in the shape of HyPAC or of Label Studio's export."""
     for number, row in enumerate(rows, 1):
         if "annotations" not in row:
-            yield Given(number, _number(row.get("item")), row.get("value"), str(row.get("annotator") or ""))
+            item, by = _number(row.get("item")), str(row.get("annotator") or "")
+            minimal = item is None and OF_JSON_MIN in row
+            yield Given(number, item, row.get("value"), by, problem=_of_json_min() if minimal else "")
             continue
         meta = row.get("meta")
         facts = meta.get(META) if isinstance(meta, dict) else None
         item = _number(facts.get("item")) if isinstance(facts, dict) else None
         for label in given_labels(row["annotations"]):
-            yield Given(number, item, label.value, label.annotator, label.lead_time_ms, str(label.problem))
+            problem = _without_item() if item is None else _unreadable(label.problem)
+            yield Given(number, item, label.value, label.annotator, label.lead_time_ms, problem)
+
+
+def _unreadable(problem: str) -> str:
+    return _("This answer cannot be used: %(why)s.") % {"why": for_reader(problem)} if problem else ""
+
+
+def _without_item() -> str:
+    return _("Its task has no “meta.hypac.item”, by which an item is known: import what the run gave out.")
+
+
+def _of_json_min() -> str:
+    return _("A row of JSON-MIN does not say which item it answers. Export as JSON.")
 
 
 def _number(value: Any) -> int | None:

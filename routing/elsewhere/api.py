@@ -92,6 +92,13 @@ class WaitingWorkBody(serializers.Serializer[Any]):
 
 class RefusedBody(serializers.Serializer[Any]):
     row = serializers.IntegerField(help_text="From 1.")
+    item = serializers.IntegerField(allow_null=True, help_text="Its number, as the row has it.")
+    name = serializers.CharField(
+        allow_blank=True, help_text="The item's; empty where it is none of the project."
+    )
+    annotator = serializers.CharField(
+        allow_blank=True, help_text="Whose answer it is: the username here, or what the row says."
+    )
     reason = serializers.CharField()
 
 

@@ -17,13 +17,13 @@ from PIL import ExifTags, Image
 from annotation.common import audit
 from annotation.common.files import BLOCK, open_file
 from annotation.errors import ConflictError, InputError
-from annotation.models import Item, Project, User
+from annotation.models import Item, Project, User, WorkItem
 from annotation.task_types import TASK_TYPES
 from annotation.task_types.base import short
 from routing.delivery.downloads import FIRST_MOMENT, READ_BY_ALL, Pipe
 from routing.elsewhere.answers import Given
 from routing.elsewhere.cvat_files import Frame, read_file
-from routing.elsewhere.work import PAGE, batch_for_elsewhere, waiting_work
+from routing.elsewhere.work import PAGE, batches_for_elsewhere, waiting_work
 from routing.models import Run
 
 CVAT = "cvat"
@@ -50,8 +50,8 @@ def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]
     or where the images are not here.
     """
     check_boxes(run.project)
-    batch = batch_for_elsewhere(run, part)
-    if not batch.work_items.filter(item__image__isnull=False).exists():
+    batches = batches_for_elsewhere(run, part)
+    if not WorkItem.objects.filter(batch__in=batches, item__image__isnull=False).exists():
         raise ConflictError(
             _("The images of this project are not here, but at the addresses that its items have."),
             code="no_images_here",
@@ -67,7 +67,7 @@ def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]
 
     def parts() -> Iterator[bytes]:
         pipe, frames, left_out = Pipe(), list[tuple[str, tuple[int, int]]](), list[str]()
-        ids = waiting_work(batch)
+        ids = waiting_work(batches)
         with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as made:  # type: ignore[call-overload]
             for start in range(0, len(ids), PAGE):
                 found = Item.objects.select_related("image").in_bulk(ids[start : start + PAGE])
@@ -163,6 +163,8 @@ def _given(image: Frame, *, row: int, annotator: str, empty: str) -> Given:
     number = _NUMBER.search(image.fields.get("name", ""))
     item = int(number[1]) if number else None
     value, problem = _value(image, empty)
+    if item is None:
+        problem = _("Its name begins with no item's number, as those of the archive do.")
     return Given(row, item, value, annotator, problem=problem)
 
 

@@ -40,32 +40,43 @@ class Waiting:
 
 def waiting(*, run: Run, part: str) -> Waiting:
     """Raises ConflictError where nothing of that part may be labelled elsewhere now."""
-    batch = batch_for_elsewhere(run, part)
+    batches = batches_for_elsewhere(run, part)
     conditions = [
         _("Nobody who labels may see what a model answered, or how sure it was, about any of these items."),
         _("Nobody who labels an item may see what somebody else answered about it."),
     ]
-    if batch.blind:
-        conditions += [
-            _("Nobody may choose which of these items are labelled: every one is asked about."),
-            _("The certificate says how many labels of the calibration set came from another program."),
-        ]
-    if batch.blind and run.measured_elsewhere:
-        conditions.append(
-            _(
-                "Losses come in a second step: once all of these labels are there and locked, losses.ndjson "
-                "gives them out with models' answers, to the program that measures."
-            )
-        )
-    return Waiting(part, len(waiting_work(batch)), batch.blind, conditions)
-
-
-def batch_for_elsewhere(run: Run, part: str) -> WorkBatch:
-    """Raises ConflictError, in words, where nothing of that part may be labelled elsewhere now."""
+    blind = any(batch.blind for batch in batches)
+    if blind:
+        conditions.append(_("Nobody may choose which of these items are labelled: every one is asked about."))
     if part == CALIBRATION:
-        return _calibration(run)
-    batch = run.routed_batch
-    if batch is None or run.state != Run.State.LABELLING:
+        conditions.append(
+            _("The certificate says how many labels of the calibration set came from another program.")
+        )
+        if run.measured_elsewhere:
+            conditions.append(
+                _(
+                    "Losses come in a second step: once all of these labels are there and locked, "
+                    "losses.ndjson gives them out with models' answers, to the program that measures."
+                )
+            )
+    elif blind:
+        conditions.append(
+            _("Some of these items audit what models label. Which ones is told to nobody, here or there.")
+        )
+    return Waiting(part, len(waiting_work(batches)), part == CALIBRATION, conditions)
+
+
+def batches_for_elsewhere(run: Run, part: str) -> list[WorkBatch]:
+    """Of the routed items also those that audit items taken in later: as in the queue here, nobody is to tell
+    them apart.
+
+    Raises ConflictError, in words, where nothing of that part may be labelled elsewhere now.
+    """
+    if part == CALIBRATION:
+        return [_calibration(run)]
+    asked = (run.routed_batch, run.later_audit_batch)
+    batches = [batch for batch in asked if batch is not None and batch.withdrawn_at is None]
+    if not batches or run.state != Run.State.LABELLING:
         raise ConflictError(
             _(
                 "Only what a run sends to people once it is routed can be labelled elsewhere, and run "
@@ -75,8 +86,9 @@ def batch_for_elsewhere(run: Run, part: str) -> WorkBatch:
             % {"run": run.number, "state": run.get_state_display().lower()},
             code="no_routed_items",
         )
-    hidden = batch.pk in routing_port().hidden_batches(project=run.project)
-    if batch.blind or batch.rostered or hidden:
+    hidden = routing_port().hidden_batches(project=run.project)
+    here_alone = any(batch.rostered or batch.pk in hidden for batch in batches)
+    if here_alone or run.reference != Run.Reference.PERSON:
         raise ConflictError(
             _(
                 "The items of run %(run)s are labelled blind or by a roster, which only this server can see "
@@ -85,7 +97,7 @@ def batch_for_elsewhere(run: Run, part: str) -> WorkBatch:
             % {"run": run.number},
             code="labelled_here_alone",
         )
-    return batch
+    return batches
 
 
 def _calibration(run: Run) -> WorkBatch:
@@ -108,11 +120,12 @@ def _calibration(run: Run) -> WorkBatch:
     return batch
 
 
-def waiting_work(batch: WorkBatch) -> list[int]:
+def waiting_work(batches: Sequence[WorkBatch]) -> list[int]:
     """Ids of the items that wait for an answer and are with nobody, in the order of the queue."""
-    rows = WorkItem.objects.filter(batch=batch, state=WorkItem.State.OPEN)
-    if not batch.blind:
-        rows = rows.exclude(routing_port().hidden_items(project=batch.project, item_path="item"))
+    rows = WorkItem.objects.filter(batch__in=batches, state=WorkItem.State.OPEN)
+    if not all(batch.blind for batch in batches):
+        project = batches[0].project
+        rows = rows.exclude(routing_port().hidden_items(project=project, item_path="item"))
     ordered = rows.order_by("priority", "order", "slot").values_list("item_id", flat=True)
     return list(dict.fromkeys(ordered))
 
@@ -131,7 +144,7 @@ def hand_out(
     With `image_seconds` each image has an address that shows it for so long to whoever has it; `address_of`
     makes one of what is signed.
     """
-    batch = batch_for_elsewhere(run, part)
+    batches = batches_for_elsewhere(run, part)
     linked = {} if image_seconds is None else {"image_seconds": image_seconds}
     audit.record(
         project=run.project,
@@ -164,7 +177,7 @@ def hand_out(
         return {"data": data, "meta": {META: {"item": item.pk, "external_id": item.external_id}}}
 
     def pages() -> Iterator[Sequence[dict[str, Any]]]:
-        ids = waiting_work(batch)
+        ids = waiting_work(batches)
         for start in range(0, len(ids), PAGE):
             these = ids[start : start + PAGE]
             found = Item.objects.select_related("image").in_bulk(these)

@@ -14,9 +14,8 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.common.api.base import KeysetPages, ProjectView
-from annotation.common.api.conditional import created
-from annotation.common.api.schema import Nothing, PageQuery, page_of
+from annotation.common.api.base import ProjectView
+from annotation.common.api.schema import Nothing
 from annotation.common.api.streams import NDJSON, NdjsonRenderer
 from annotation.common.money import in_full
 from annotation.jobs.serializers import JobBody, accepted
@@ -35,20 +34,15 @@ from routing.runs.expert_api import people_content
 from routing.runs.later.report import LaterReport
 from routing.runs.later.take_in import take_in
 from routing.runs.people_agreement import people_agreement
-from routing.runs.plan_api import RunFields, budget_field
+from routing.runs.plan_api import budget_field
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
 from routing.runs.route_outlook_api import RouteOutlookBody, outlook_to_show
 from routing.runs.spending import model_money
-from routing.runs.start import start_run
 from routing.runs.suggestion_counts import suggestion_counts
 from routing.runs.two_people import FIGURE
 from routing.runs.usable_answers import accept_unusable
 from routing.runs.work_order import set_work_order
-
-
-class RunPages(KeysetPages):
-    ordering = "-number"
 
 
 class RunView(ProjectView):
@@ -67,33 +61,6 @@ class RunView(ProjectView):
         if certificate is None:
             raise Http404
         return certificate
-
-
-class RunQuery(PageQuery):
-    state = serializers.ChoiceField(required=False, choices=Run.State.choices)
-
-
-class RunList(ProjectView):
-    actions = {"GET": "runs.view", "POST": "runs.edit"}
-
-    @extend_schema(parameters=[RunQuery], responses=page_of(RunBody))
-    def get(self, request: Request, slug: str) -> Response:
-        """Newest first."""
-        asked = self.query(RunQuery)
-        wanted = {"state": asked["state"]} if "state" in asked else {}
-        return self.paged(RunPages(), self.access.project.runs.filter(**wanted), plan_content)
-
-    @extend_schema(request=RunFields, responses={201: RunBody})
-    def post(self, request: Request, slug: str) -> Response:
-        """Freeze the items, draw the calibration set and let the models begin."""
-        fields = self.parsed(RunFields)
-        run = start_run(
-            project=self.access.project,
-            user=cast(User, request.user),
-            allow_uncertifiable=fields.pop("anyway"),
-            **fields,
-        )
-        return created(plan_content(run), "api_run", slug=slug, number=run.number)
 
 
 class RunDetail(RunView):
@@ -201,16 +168,23 @@ class RunRoute(RunView):
         return accepted(route(run=self.find_run(number), user=cast(User, request.user)))
 
 
+class TakeInFields(serializers.Serializer[Any]):
+    accept_missing = serializers.BooleanField(
+        default=True,
+        help_text="False: take in none while an uploaded source lacks answers for some of them.",
+    )
+
+
 class RunTakeIn(RunView):
     actions = {"POST": "runs.edit"}
 
-    @extend_schema(request=Nothing, responses={202: JobBody})
+    @extend_schema(request=TakeInFields, responses={202: JobBody})
     def post(self, request: Request, slug: str, number: int) -> Response:
         """Have items that came after the pool was frozen routed by the run's thresholds, where its target is
         the population.
         """
-        self.parsed(Nothing)
-        return accepted(take_in(run=self.find_run(number), user=cast(User, request.user)))
+        fields = self.parsed(TakeInFields)
+        return accepted(take_in(run=self.find_run(number), user=cast(User, request.user), **fields))
 
 
 class WorkOrderFields(serializers.Serializer[Any]):
@@ -342,8 +316,7 @@ def _threshold(threshold: Threshold) -> dict[str, Any] | None:
     return None if threshold.u is None else {"u": threshold.u, "v": threshold.v}
 
 
-_ALL = "projects/<slug:slug>/runs/"
-_ONE = f"{_ALL}<row:number>/"
+_ONE = "projects/<slug:slug>/runs/<row:number>/"
 
 
 class BudgetFields(serializers.Serializer[Any]):
@@ -377,7 +350,6 @@ def money_of(run: Run) -> dict[str, Any]:
 
 
 urlpatterns = [
-    path(_ALL, RunList.as_view(), name="api_runs"),
     path(_ONE, RunDetail.as_view(), name="api_run"),
     path(f"{_ONE}analyse/", RunAnalyse.as_view(), name="api_run_analyse"),
     path(f"{_ONE}route/", RunRoute.as_view(), name="api_run_route"),

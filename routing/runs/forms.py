@@ -65,11 +65,9 @@ class BudgetForm(forms.Form):
 
 
 MENUS = ("target", "rule", "bound", "loss", "score")
+CONFIRMED = ("anyway", "accept_unusable", "accept_missing", "accept_dearer")
 # Of the page alone.
-NOT_IN_PLANS = (
-    *("anyway", "accept_unusable", "accept_dearer", "seconds", "shares", "expert_shares"),
-    *("tolerance", "tolerance_percent"),
-)
+NOT_IN_PLANS = (*CONFIRMED, "seconds", "shares", "expert_shares", "tolerance", "tolerance_percent")
 
 
 class PlanForm(ToleranceFields, ReferenceFields):
@@ -163,6 +161,12 @@ class PlanForm(ToleranceFields, ReferenceFields):
     accept_unusable = forms.BooleanField(
         label=_("Start all the same, with the answers as they are"),
         required=False,  # asked for only where many answers cannot be used
+        widget=forms.CheckboxInput(attrs={"required": True}),
+    )
+
+    accept_missing = forms.BooleanField(
+        label=_("Start all the same, without these answers"),
+        required=False,  # asked for only where some were not sent
         widget=forms.CheckboxInput(attrs={"required": True}),
     )
 
@@ -266,6 +270,18 @@ class PlanForm(ToleranceFields, ReferenceFields):
         return cleaned
 
     @property
+    def confirmations(self) -> list[forms.BoundField]:
+        """What a start asks for where something speaks against it."""
+        return [self[name] for name in CONFIRMED]
+
+    @property
+    def typed(self) -> list[forms.BoundField]:
+        """What stands on the page with a place for what is wrong with it."""
+        one_model = len(self.fields["leave_out"].choices) < 2  # type: ignore[attr-defined]
+        absent = {*CONFIRMED, *(["leave_out"] if one_model else [])}
+        return [field for field in self if field.name not in absent]
+
+    @property
     def references(self) -> list[Option]:
         return reference_menu()
 
@@ -296,6 +312,9 @@ class PlanForm(ToleranceFields, ReferenceFields):
 
     def ask_whether_unusable(self, question: str) -> None:
         self.add_error("accept_unusable", format_lazy("{} {}", _("Nothing was started."), question))
+
+    def ask_whether_missing(self, question: str) -> None:
+        self.add_error("accept_missing", format_lazy("{} {}", _("Nothing was started."), question))
 
     def ask_whether_dearer(self, warning: str) -> None:
         self.add_error("accept_dearer", format_lazy("{} {}", _("Nothing was started."), warning))

@@ -24,6 +24,7 @@ from routing.runs.budget import checked_budget
 from routing.runs.build_plan import build_plan
 from routing.runs.labelling_pace import LabellingTime, expert_time_of, labelling_time_of
 from routing.runs.measurements import Measured, measured_for
+from routing.runs.missing_answers import MissingAnswers, missing_answers
 from routing.runs.plan_fields import PlanFields
 from routing.runs.plan_options import loss_of
 from routing.runs.plan_warnings import plan_warnings
@@ -69,6 +70,8 @@ class PlanOutlook:
         For a label by an annotator, and by the expert.
     looked : routing.sources.usability.SourcesUsability
         How many answers of each source can be used, as far as that is known.
+    missing
+        Of sources whose answers are sent in, the items of the run for which there is none.
     measured : routing.runs.measurements.Measured
         What the models answered before the plan was chosen, if they did.
     sources, score
@@ -92,6 +95,7 @@ class PlanOutlook:
     people_time: LabellingTime
     expert_time: LabellingTime
     looked: SourcesUsability
+    missing: Sequence[MissingAnswers]
     measured: Measured
     sources: tuple[Source, ...]
     score: ChosenScore
@@ -247,6 +251,7 @@ def outlook_of_plan(
         people_time=people_time,
         expert_time=expert_time_of(project, experts=wanted.experts, people=people_time.seconds),
         looked=looked,
+        missing=missing_answers(project, sources, target=wanted.target),
         measured=measured,
         sources=tuple(sources),
         score=ChosenScore(score, score_params),

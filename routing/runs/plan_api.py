@@ -99,14 +99,7 @@ class PlanFields(serializers.Serializer[Any]):
     budget = budget_field(required=False)
 
 
-class RunFields(PlanFields):
-    """`accept_unusable`: start although many answers of a model cannot be used (`usability` of the plan);
-    `accept_dearer`: although the expert alone is expected to cost less (`references` of the plan).
-    """
-
-    anyway = serializers.BooleanField(default=False)
-    accept_unusable = serializers.BooleanField(default=False)
-    accept_dearer = serializers.BooleanField(default=False)
+MISSING_HELP = "Of each uploaded source that lacks answers for items of the run how many, and first names."
 
 
 class MenuQuery(serializers.Serializer[Any]):
@@ -241,6 +234,10 @@ class OutlookBody(serializers.Serializer[Any]):
         help_text="Whether a run of it starts only with `accept_dearer`: the expert alone would cost less."
     )
     warnings = serializers.ListField(child=serializers.CharField())
+    missing = serializers.ListField(
+        child=serializers.CharField(),
+        help_text=MISSING_HELP,
+    )
     final_audit = serializers.CharField(allow_blank=True, help_text="What it leaves to models and people.")
     measured = MeasuredBody()
     promises = PromiseBody(many=True, help_text="For other epsilons; empty with the reference `expert`.")
@@ -379,6 +376,7 @@ def outlook_content(seen: PlanOutlook) -> dict[str, Any]:
         "nearly_all_to_people": bool(seen.nearly_all),
         "usability": [usability_content(source) for source in seen.looked.sources],
         "asks_to_accept_unusable": bool(seen.looked.asking),
+        "missing": [missing.in_words for missing in seen.missing],
         "final_audit": seen.final_audit,
         "measured": measured_content(seen.measured, forecast_of_plan(seen)),
     }

@@ -23,6 +23,7 @@ from routing.runs.form_fields import typed_percent
 from routing.runs.forms import PlanForm
 from routing.runs.labelling_pace import PeopleTime, people_time_of
 from routing.runs.measure import discard_measurement, offer, start_measurement
+from routing.runs.missing_answers import missing_in_words
 from routing.runs.plan import PlanOutlook, outlook_of_plan
 from routing.runs.plan_again import typed_like
 from routing.runs.plan_choices import (
@@ -159,6 +160,8 @@ def _questions(form: PlanForm, project: Project, seen: PlanOutlook) -> list[Call
         left.append(form.ask_whether_anyway)
     if not ticked.get("accept_unusable") and seen.looked.asking:
         left.append(partial(form.ask_whether_unusable, confirmation_question(seen.looked.asking)))
+    if not ticked.get("accept_missing") and seen.missing:
+        left.append(partial(form.ask_whether_missing, missing_in_words(seen.missing)))
     if not ticked.get("accept_dearer") and (dearer := warning_of_references(project, seen)):
         left.append(partial(form.ask_whether_dearer, dearer))
     return left

@@ -1,5 +1,5 @@
-"""A manager starts a run, and the job "prepare_run" brings it to its people: pool and draw, the models at
-work, scores, chains, then the calibration batch. Every step of it can be taken up again.
+"""A manager starts a run, and the job "prepare_run" brings it to its people: pool and draw, models, scores,
+chains, then the calibration batch. Every step of it can be taken up again.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,7 @@ from routing.runs.draw import AT_ONCE, draw_pilot_outside, freeze_missing_pool, 
 from routing.runs.later.intakes import abandon_unfinished, refuse_while_taking_in
 from routing.runs.ledger import refuse_without_promise
 from routing.runs.measurements import measured_for
+from routing.runs.missing_answers import missing_answers, refuse_missing
 from routing.runs.plan import PlanOutlook, outlook_of_plan, score_for, sources_of
 from routing.runs.plan_fields import PlanFields
 from routing.runs.pool import last_place
@@ -57,6 +58,7 @@ def start_run(
     allow_uncertifiable: bool = True,
     accept_unusable: bool | None = None,
     accept_dearer: bool = True,
+    accept_missing: bool = True,
     **fields: Any,
 ) -> Run:
     """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
@@ -66,7 +68,8 @@ def start_run(
     A plan that can certify nothing is refused unless `allow_uncertifiable`. Where many answers of a model
     cannot be used, the run stops before people are asked, unless `accept_unusable` (`run_usability`); where
     that is False and not None, it is not even started if that is known before. One with an expert that is
-    expected to cost more than she does for everything is refused unless `accept_dearer`.
+    expected to cost more than she does for everything is refused unless `accept_dearer`, and one that lacks
+    answers that are sent in unless `accept_missing`.
 
     `entropy` seeds the draw: only to repeat a run, in tests and demonstrations; no browser may set it.
 
@@ -83,6 +86,8 @@ def start_run(
     wanted = PlanFields(**fields)
     budget = checked_budget(budget)
     sources = sources_of(project, leave_out=wanted.leave_out)
+    if not accept_missing:
+        refuse_missing(missing_answers(project, sources, target=wanted.target))
     fingerprints = [fingerprint_now(source) for source in sources]
     score, score_params = score_for(project, sources[0], wanted)
     looked = (
@@ -91,7 +96,7 @@ def start_run(
         else None
     )
     seed = sampling.new_entropy() if entropy is None else entropy
-    if seed < 0 or seed >= 2**128:
+    if not 0 <= seed < 2**128:
         raise InputError(_("The entropy is a whole number of at most 128 bits."), where="entropy")
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
@@ -166,10 +171,7 @@ def start_run(
                 "epsilon": str(plan.epsilon),
                 "alpha": str(plan.alpha),
                 "target": plan.target,
-                "bound": run.bound,
-                "rule": plan.rule,
-                "loss": plan.loss,
-                "score": score,
+                **{"bound": run.bound, "rule": plan.rule, "loss": plan.loss, "score": score},
                 "m": plan.m,
                 "p": asking.column or str(plan.p),
                 "pool_size": plan.pool_size,
@@ -178,11 +180,7 @@ def start_run(
                 **({"left_out": list(wanted.leave_out)} if wanted.leave_out else {}),
                 **({"measurement": measurement.pk} if measurement else {}),
                 **reference_told(run, people),
-                **(
-                    {}
-                    if built.later_audit_share is None
-                    else {"later_audit_share": plain(built.later_audit_share)}
-                ),
+                **({} if (share := built.later_audit_share) is None else {"later_audit_share": plain(share)}),
                 **({"accepts_unusable": True} if accept_unusable else {}),
                 "seed": "given" if entropy is not None else "from the system",
             },

@@ -149,6 +149,12 @@ class SendQuery(serializers.Serializer[Any]):
         required=False, choices=[*ENCODINGS], help_text="Of a text that does not say it itself."
     )
     name = serializers.CharField(required=False, max_length=255, help_text="What the file is called.")
+    id_column = serializers.CharField(
+        required=False,
+        max_length=255,
+        help_text="Column of a table, or field of lines, that names the items; else `external_id`, and of a "
+        "table other usual names.",
+    )
 
 
 class SourcePredictions(TakesStream, SourceView):
@@ -180,6 +186,7 @@ class SourcePredictions(TakesStream, SourceView):
             revision=asked.get("revision", ""),
             format_name=asked.get("format", ""),
             encoding=asked.get("encoding", ""),
+            id_column=asked.get("id_column", ""),
         )
         return accepted(job)
 

@@ -105,6 +105,7 @@ def send_answers(
     revision: str = "",
     format_name: str = "",
     encoding: str = "",
+    id_column: str = "",
     quotes: bool = True,
 ) -> Job:
     """Have a worker take in the answers of a file (job "predictions"), under the revision that the source
@@ -117,7 +118,9 @@ def send_answers(
     refuse_other_backends(source)
     if stored_file.project_id != source.project_id:
         raise InputError(_("This file belongs to another project."), where="file")
-    how = how_to_read(stored_file, format_name=format_name, encoding=encoding, quotes=quotes)
+    how = how_to_read(
+        stored_file, format_name=format_name, encoding=encoding, id_column=id_column, quotes=quotes
+    )
     named = {**source.params, "revision": revision} if revision else source.params
     backend = Uploaded(named)
     with transaction.atomic():
@@ -188,6 +191,7 @@ class _Reading:
         self._context, self._revision, self._project = context, revision, project
         self._format = context.params["format"]
         self._columns: dict[str, str] = context.params.get("columns", {})
+        self._id_field: str = context.params.get("id_column", "")
         self._words = Counter[str](context.params.get("words", {}))
         self._spec, self._reader = task_spec(project), reader_for(revision.source)
         declared = {"model": revision.model, "revision": revision.revision}
@@ -214,7 +218,7 @@ class _Reading:
 
     def _line(self, said: str | Record) -> Line:
         if isinstance(said, str):
-            return read_line(said, self._format, self._spec, self._reader)
+            return read_line(said, self._format, self._spec, self._reader, id_field=self._id_field)
         assert not isinstance(said, Problem)  # noqa: S101 - it has been told
         sent = sent_from(entry_of(said, self._columns), self._reader)
         return Line(sent.external_id, sent.answer)

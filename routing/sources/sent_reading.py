@@ -36,10 +36,11 @@ class Entry(NamedTuple):
 
 @one_look()
 def how_to_read(
-    stored: StoredFile, *, format_name: str = "", encoding: str = "", quotes: bool = True
+    stored: StoredFile, *, format_name: str = "", encoding: str = "", id_column: str = "", quotes: bool = True
 ) -> dict[str, Any]:
-    """The params of the job that say how the file is read: `encoding`, and of a table `table`, what reads it,
-    and `columns`, the field of an answer -> the column that holds it.
+    """The params of the job that say how the file is read: `encoding`, of a table `table`, what reads it, and
+    `columns`, the field of an answer -> the column that holds it; of lines `id_column`, the field that names
+    the item where that is said.
 
     Raises EncodingNeededError where somebody has to say the encoding; InputError where the file is nothing
     that answers are read from, or is no table or no lines, as is asked for, or its columns cannot be told.
@@ -49,7 +50,7 @@ def how_to_read(
         raise InputError(_("The formats are %(names)s.") % {"names": ", ".join(READ_AS)}, where="format")
     try:
         with _said_of_sent_files():
-            return _how_to_read(stored, format_name, encoding)
+            return _how_to_read(stored, format_name, encoding, id_column)
     except EncodingNeededError as error:
         if quotes:
             raise
@@ -75,15 +76,15 @@ _UNQUOTED = gettext_noop(
 )
 
 
-def _how_to_read(stored: StoredFile, format_name: str, encoding: str) -> dict[str, Any]:
+def _how_to_read(stored: StoredFile, format_name: str, encoding: str, id_column: str) -> dict[str, Any]:
     encoding = encoding_of(stored, encoding)
     params: dict[str, Any] = {"encoding": encoding} if encoding else {}
     importer = table_in(stored, encoding)
     if importer is None:
         if format_name == TABLE:
             raise fault(_NO_TABLE, where="format")
-        return params
-    importer, columns = columns_in(stored, importer, encoding)
+        return {**params, "id_column": id_column} if id_column else params
+    importer, columns = columns_in(stored, importer, encoding, id_column=id_column)
     if format_name not in ("", TABLE):
         raise fault(_IS_TABLE, where="format", title=_(importer.title))
     return {**params, "table": importer.name, "columns": columns}

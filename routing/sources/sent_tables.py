@@ -52,8 +52,11 @@ def table_in(stored: StoredFile, encoding: str) -> Importer | None:
     return None
 
 
-def columns_in(stored: StoredFile, importer: Importer, encoding: str) -> tuple[Importer, dict[str, str]]:
+def columns_in(
+    stored: StoredFile, importer: Importer, encoding: str, *, id_column: str = ""
+) -> tuple[Importer, dict[str, str]]:
     """Field of an answer -> the column that holds it, with the sheet of a workbook where they are found.
+    `id_column` names the items where that is said.
 
     Raises InputError where the item or the answer has no column, or more than one could be it.
     """
@@ -61,18 +64,20 @@ def columns_in(stored: StoredFile, importer: Importer, encoding: str) -> tuple[I
     with reading(stored, encoding=encoding, waiting=True) as opened:
         for one in _sheets(importer, opened):
             try:
-                return one.named, columns_of(_names(one.reader, opened), _(importer.title))
+                return one.named, columns_of(_names(one.reader, opened), _(importer.title), id_column)
             except InputError as error:
                 refusal = refusal or error
     assert refusal is not None  # noqa: S101 - a workbook without a sheet is refused before
     raise refusal
 
 
-def columns_of(names: Sequence[str], title: str) -> dict[str, str]:
+def columns_of(names: Sequence[str], title: str, id_column: str = "") -> dict[str, str]:
     """Of columns with these names; those that hold nothing of an answer are left out. Raises InputError."""
+    if id_column and id_column not in names:
+        raise fault(_NO_SUCH_COLUMN, where="id_column", column=id_column, columns=_list(names))
     exact = {name.strip().lower(): name for name in reversed(names)}
     found = {field: exact[field] for field in FIELDS if field in exact}
-    item = next((exact[name] for name in (ITEM, *ID_NAMES) if name in exact), "")
+    item = id_column or next((exact[name] for name in (ITEM, *ID_NAMES) if name in exact), "")
     models = models_named([name for name in names if name != item])
     own = [one for one in models.values() if one["label_column"] == found.get(LABEL)]
     chosen = own or ([] if LABEL in found else [*models.values()])
@@ -99,6 +104,7 @@ def entry_of(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
     return entry
 
 
+_NO_SUCH_COLUMN = gettext_noop("The table has no column “%(column)s”; its columns are %(columns)s.")
 _SEVERAL = gettext_noop(
     "The answers of several models are in this table: %(answers)s could each be it. Call the one that is "
     "meant “label”, or send one file for each model."

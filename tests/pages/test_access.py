@@ -187,6 +187,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_project_unarchive": {"POST": LEADERS},
     "api_project_duplicate": {"POST": LEADERS},
     "api_choices": {"GET": EVERYBODY, "PUT": LEADERS},
+    "api_label_config": {"GET": EVERYBODY},
     "api_members": {"GET": NOT_ANNOTATORS, "POST": OWNERS},
     "api_member": {"GET": NOT_ANNOTATORS, "PATCH": OWNERS, "DELETE": OWNERS},
     "api_invitations": {"GET": OWNERS, "POST": OWNERS},

@@ -198,6 +198,6 @@ def test_what_a_service_refuses_is_said_in_the_language_of_the_reader(project) -
         validate_value(project, "emu")
     with translation.override("en"), pytest.raises(InputError) as plain:
         validate_value(project, "emu")
-    assert plain.value.message == "'emu' is not one of this project's labels. Reload the page."
+    assert plain.value.message == "'emu' is not one of this project's labels."
     assert refused.value.message != plain.value.message
     assert "'emu'" in refused.value.message

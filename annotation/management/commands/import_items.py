@@ -10,7 +10,7 @@ from annotation.imports.encodings import ENCODINGS
 from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.sent_files import keep_for_import
 from annotation.imports.upload import preview, start_import
-from annotation.management.scripts import ScriptCommand, add_project, add_waiting
+from annotation.management.scripts import ScriptCommand, add_project, add_strict, add_waiting
 from annotation.models import Project
 
 
@@ -51,6 +51,7 @@ class Command(ScriptCommand):
             action="store_true",
             help="add rows once more whose content is in the project under other names",
         )
+        add_strict(parser)
         add_waiting(parser)
         super().add_arguments(parser)
 
@@ -82,4 +83,4 @@ class Command(ScriptCommand):
             add_duplicates=options["add_duplicates"],
             encoding=options["encoding"],
         )
-        self.read_file(job, options, does="imports", adds="items", of="rows")
+        self.read_file(job, options, name=path.name, does="imports", adds="items", of="rows")

@@ -1,40 +1,56 @@
 """`hypac`: what a script of a shell needs of a site. The address and the token come from HYPAC_URL and
-HYPAC_TOKEN.
+HYPAC_TOKEN; what each command does stands in hypac_client.commands.
 """
 
 import argparse
-import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
 
+from hypac_client import commands
 from hypac_client.client import Client
-from hypac_client.errors import HypacError, JobError
-from hypac_client.models import Taken
+from hypac_client.commands import Told
+from hypac_client.errors import HypacError, JobError, NotYetError, WaitTimeoutError
 
-FAILED, WRONG_USE = 1, 2
-MOST_ROWS = 1_000
-"""Of answers that one request takes."""
+FAILED, WRONG_USE, NOT_YET = 1, 2, 3
+MISSING = "also where a source lacks answers that are sent in"
+STRICT = "end with 1 where something of it cannot be used; the rest is stored all the same"
+MEANS = {
+    "run": "its number, or newest",
+    "source": "its name",
+    "file": "what is sent, or where it goes; answers from CVAT are annotations.xml",
+    "role": "annotator, reviewer or viewer",
+}
+Parser = argparse.ArgumentParser
 
 
 def main(arguments: Sequence[str] | None = None, *, transport: httpx.BaseTransport | None = None) -> int:
-    """The exit status: 0, 1 where the site or the work refuses, 2 where the command is used wrongly."""
+    """The exit status: 0, 1 where the site or the work refuses, or with --strict something of a file, 2 where
+    the command is used wrongly, 3 where something has to be done first, mostly by people.
+    """
     options = _parser().parse_args(arguments)
     url, token = os.environ.get("HYPAC_URL", ""), os.environ.get("HYPAC_TOKEN", "")
     try:
         with Client(url, token, transport=transport) as client:
-            _tell(options.does(client, options), as_json=options.json)
+            told = options.does(client, options)
+            told = told if isinstance(told, Told) else Told(told)
+            _tell(told.result, as_json=options.json)
+            for line in () if options.json else told.problems:
+                print(line, file=sys.stderr)
+            return FAILED if told.count and options.strict else 0
+    except (NotYetError, WaitTimeoutError) as error:
+        _refuse(error, as_json=options.json)
+        return NOT_YET
     except (HypacError, OSError) as error:
         _refuse(error, as_json=options.json)
         return FAILED
     except ValueError as error:
         _refuse(error, as_json=options.json)
         return WRONG_USE
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,194 +59,128 @@ def _parser() -> argparse.ArgumentParser:
         description="Talks to a HyPAC site, whose address is HYPAC_URL, with the token HYPAC_TOKEN.",
     )
     parser.add_argument("--json", action="store_true", help="results and errors as JSON")
-    commands = parser.add_subparsers(title="commands", required=True)
+    parser.set_defaults(strict=False)
+    found = parser.add_subparsers(title="commands", required=True)
 
-    def command(name: str, does: Callable[[Client, Any], Any], says: str) -> argparse.ArgumentParser:
-        found = commands.add_parser(name, help=says, description=says)
-        found.set_defaults(does=does)
-        return found
-
-    def waiting(found: argparse.ArgumentParser) -> None:
-        found.add_argument("--timeout", type=float, default=3600.0, help="seconds to wait (%(default)g)")
+    def command(name: str, does: Callable[[Client, Any], Any], says: str, *words: str) -> Parser:
+        """With what it takes in this order, each by its name."""
+        made = found.add_parser(name, help=says, description=says)
+        made.set_defaults(does=does)
+        for word in words:
+            made.add_argument(word, help=MEANS.get(word))
+        return made
 
     command("me", lambda client, _options: client.me(), "whose token it is")
-    command("projects", _projects, "the projects that the token reaches")
-    found = command("preview", _preview, "what a file seems to be; nothing is imported")
-    found.add_argument("project")
-    found.add_argument("file")
-    found = command("import", _import, "import a file and wait")
-    found.add_argument("project")
-    found.add_argument("file")
-    for name in ("--id-column", "--text-column", "--format"):
-        found.add_argument(name, default="")
-    found.add_argument("--keep-labels", action="store_true")
-    found.add_argument("--add-duplicates", action="store_true")
-    waiting(found)
-    found = command("predictions", _predictions, "send answers of a source's model and wait")
-    found.add_argument("project")
-    found.add_argument("source", help="its name")
-    found.add_argument("file", help="JSON Lines or a table, gzipped or not")
-    for name in ("--format", "--revision", "--encoding"):
-        found.add_argument(name, default="")
-    waiting(found)
-    found = command("deliver", _deliver, "have a delivery made, wait, and download it")
-    found.add_argument("project")
-    found.add_argument("run", type=int, help="its number")
-    found.add_argument("folder")
-    found.add_argument("--formats", default="csv,jsonl", help="with commas between (%(default)s)")
-    waiting(found)
-    found = command("work", _work, "what a run asks of people, for another program, a line each")
-    found.add_argument("project")
-    found.add_argument("run", type=int, help="its number")
-    found.add_argument("file", help="where the lines go")
-    found.add_argument("--shape", default="hypac", help="hypac, label-studio or cvat (%(default)s)")
-    found.add_argument("--image-seconds", type=int, help="give images by addresses that hold so long")
-    found.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
-    found = command("take-back", _take_back, "store what people answered in another program")
-    found.add_argument("project")
-    found.add_argument("run", type=int, help="its number")
-    found.add_argument("file", help="a list of rows as JSON, or one a line; of CVAT annotations.xml")
-    found.add_argument("--people", default="{}", help='JSON: who is who here, {"user 3": "ann"}')
-    found.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
-    found.add_argument("--annotator", default="", help="of CVAT's file: who drew, by username here")
-    found.add_argument("--empty", default="wait", help="of CVAT's images without a box: wait or nothing")
-    found = command("losses", _losses, "labels and models' answers, for the program that measures losses")
-    found.add_argument("project")
-    found.add_argument("run", type=int, help="its number")
-    found.add_argument("file", help="where the lines go")
-    found = command("give-losses", _give_losses, "store the losses that your program measured")
-    found.add_argument("project")
-    found.add_argument("run", type=int, help="its number")
-    found.add_argument(
-        "file", help="those lines with loss1, loss2, ...; or a CSV of item, measured and these"
-    )
-    found = command("request", _request, "any request of the API")
-    found.add_argument("method", type=str.upper, choices=["GET", "POST", "PUT", "PATCH", "DELETE"])
-    found.add_argument("path", help="below /api/v1/")
-    found.add_argument("--data", default="", help="the body as JSON, - for standard input")
+    command("projects", commands.projects, "the projects that the token reaches")
+    command("preview", commands.preview, "what a file seems to be; nothing is imported", "project", "file")
+    _import(command("import", commands.import_file, "import a file and wait", "project", "file"))
+    says = "send answers of a source's model and wait"
+    _predictions(command("predictions", commands.predictions, says, "project", "source", "file"))
+    says = "start a run of a plan, where one is due, and wait until people are asked"
+    _start(command("start", commands.start, says, "project"))
+    says = "have a run's thresholds certified, once its calibration set is labelled, and wait"
+    _waiting(command("analyse", commands.analyse, says, "project", "run"))
+    says = "send each item of an analysed run to its source, the rest to people, and wait"
+    _waiting(command("route", commands.route, says, "project", "run"))
+    says = "have a run whose target is population take in what came later, and wait"
+    made = command("take-in", commands.take_in, says, "project", "run")
+    _flags(made, accept_missing=MISSING)
+    _waiting(made)
+    says = "have a delivery made, wait, and download it"
+    _deliver(command("deliver", commands.deliver, says, "project", "run", "folder"))
+    says = "the labelling configuration for Label Studio"
+    made = command("label-config", commands.label_config, says, "project")
+    made.add_argument("file", nargs="?", default="", help="where it goes; else it is printed")
+    says = "what a run asks of people, for another program, a line each"
+    _work(command("work", commands.work, says, "project", "run", "file"))
+    says = "store what people answered in another program"
+    _take_back(command("take-back", commands.take_back, says, "project", "run", "file"))
+    says = "labels and models' answers, for the program that measures losses"
+    command("losses", commands.losses, says, "project", "run", "file")
+    says = "store the losses that your program measured"
+    _flags(command("give-losses", commands.give_losses, says, "project", "run", "file"), strict=STRICT)
+    says = "erase the content of items for good"
+    made = command("erase-items", commands.erase_items, says, "project")
+    made.add_argument("item", nargs="+", help="its name in the imported data")
+    _flags(made, yes="nothing brings it back, and that is wanted")
+    command("invite", commands.invite, "invite an account to a project", "project", "name", "role")
+    made = command("request", commands.request, "any request of the API")
+    made.add_argument("method", type=str.upper, choices=["GET", "POST", "PUT", "PATCH", "DELETE"])
+    made.add_argument("path", help="below /api/v1/")
+    made.add_argument("--data", default="", help="the body as JSON, - for standard input")
     return parser
 
 
-def _projects(client: Client, _options: Any) -> Any:
-    return [dict(project.data) for project in client.projects]
+def _waiting(parser: Parser) -> None:
+    parser.add_argument("--timeout", type=float, default=3600.0, help="seconds to wait (%(default)g)")
 
 
-def _preview(client: Client, options: Any) -> Any:
-    return client.projects.get(options.project).preview(options.file)
+def _flags(parser: Parser, **means: str) -> None:
+    for name, says in means.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=says)
 
 
-def _import(client: Client, options: Any) -> Any:
-    job = client.projects.get(options.project).import_data(
-        options.file,
-        id_column=options.id_column,
-        text_column=options.text_column,
-        format=options.format,
-        keep_labels=options.keep_labels,
-        add_duplicates=options.add_duplicates,
+def _texts(parser: Parser, *names: str) -> None:
+    for name in names:
+        parser.add_argument(name, default="")
+
+
+def _import(parser: Parser) -> None:
+    _texts(parser, "--id-column", "--format", "--encoding", "--text-format")
+    parser.add_argument("--text-column", action="append", default=[], help="several times for several fields")
+    _flags(parser, keep_labels="labels of people in the file become labels", add_duplicates="add rows again")
+    _flags(parser, strict=STRICT)
+    _waiting(parser)
+
+
+def _predictions(parser: Parser) -> None:
+    _texts(parser, "--format", "--revision", "--encoding", "--id-column")
+    _flags(parser, strict=STRICT)
+    _waiting(parser)
+
+
+def _start(parser: Parser) -> None:
+    parser.add_argument("field", nargs="+", help="of the plan: epsilon=0.05 alpha=0.1 m:=150, JSON behind :=")
+    _flags(
+        parser,
+        unless_under_way="not where a run is not finished",
+        unless_undelivered="not where the newest run is complete and not delivered since",
+        if_new_items="not where each item was in the pool of an earlier run",
+        anyway="also where it can certify nothing",
+        accept_unusable="also where many answers of a model cannot be used",
+        accept_missing=MISSING,
+        accept_dearer="also where its expert alone is expected to cost less",
     )
-    return job.wait(timeout=options.timeout, progress=not options.json).result
+    _waiting(parser)
 
 
-def _predictions(client: Client, options: Any) -> Any:
-    sources = list(client.projects.get(options.project).sources)
-    source = next((one for one in sources if one.name == options.source), None)
-    if source is None:
-        names = ", ".join(one.name for one in sources) or "none"
-        raise HypacError(f"There is no source {options.source!r} in this project; there are: {names}.")
-    job = source.upload_predictions(
-        options.file, format=options.format, revision=options.revision, encoding=options.encoding
+def _deliver(parser: Parser) -> None:
+    parser.add_argument("--formats", default="csv,jsonl", help="with commas between (%(default)s)")
+    says = (
+        "only what is new since the delivery of this id, or newest: since that whose files the folder holds"
     )
-    return job.wait(timeout=options.timeout, progress=not options.json).result
-
-
-def _deliver(client: Client, options: Any) -> Any:
-    run = client.projects.get(options.project).run(options.run)
-    delivery = run.deliver(options.formats.split(","), timeout=options.timeout, progress=not options.json)
-    return {"delivery": delivery.id, "files": [str(path) for path in delivery.download(options.folder)]}
-
-
-def _work(client: Client, options: Any) -> Any:
-    run = client.projects.get(options.project).run(options.run)
-    waiting = run.waiting_work(options.part)
-    conditions = waiting["conditions"]
-    if options.shape == "cvat":
-        run.cvat_archive(options.file, part=options.part)
-        return {"file": options.file, "items": waiting["waiting"], "conditions": conditions}
-    rows = run.work(options.shape, part=options.part, image_seconds=options.image_seconds)
-    count = _write_lines(options.file, rows)
-    return {"file": options.file, "items": count, "conditions": conditions}
-
-
-def _take_back(client: Client, options: Any) -> Any:
-    """Sent in parts; rows are counted over all of them."""
-    run = client.projects.get(options.project).run(options.run)
-    if options.file.endswith(".xml"):
-        return dict(
-            run.take_back_cvat(
-                options.file, annotator=options.annotator, part=options.part, empty=options.empty
-            )
-        )
-    people = json.loads(options.people)
-    return _in_parts(
-        _rows_of(options.file), lambda rows: run.take_back(rows, people=people, part=options.part)
+    parser.add_argument("--since", default="", help=says)
+    parser.add_argument("--filter", action="append", default=[], help="NAME=VALUE of the table of items")
+    _flags(
+        parser,
+        unless_delivered="make none where the last one holds all of it already",
+        complete="only once people have labelled everything",
     )
+    _waiting(parser)
 
 
-def _losses(client: Client, options: Any) -> Any:
-    run = client.projects.get(options.project).run(options.run)
-    asked, count = run.losses_asked(), _write_lines(options.file, run.losses_to_measure())
-    return {
-        "file": options.file,
-        "items": count,
-        "missing": len(asked["missing"]),
-        "models": asked["models"],
-        "conditions": asked["conditions"],
-    }
+def _work(parser: Parser) -> None:
+    parser.add_argument("--shape", default="hypac", help="hypac, label-studio or cvat (%(default)s)")
+    parser.add_argument("--image-seconds", type=int, help="give images by addresses that hold so long")
+    parser.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
 
 
-def _give_losses(client: Client, options: Any) -> Any:
-    """Sent in parts; rows are counted over all of them."""
-    run = client.projects.get(options.project).run(options.run)
-    if options.file.endswith(".csv"):
-        with open(options.file, encoding="utf-8-sig", newline="") as file:
-            rows: list[Any] = list(csv.DictReader(file))
-    else:
-        rows = _rows_of(options.file)
-    told = _in_parts(rows, run.give_losses)
-    return {**told, "missing": len(run.losses_asked()["missing"])}
-
-
-def _write_lines(name: str, rows: Iterable[Mapping[str, Any]]) -> int:
-    count = 0
-    with open(name, "w", encoding="utf-8") as file:
-        for row in rows:
-            count += 1
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return count
-
-
-def _rows_of(name: str) -> list[Any]:
-    """Of a list as JSON, or of one row a line."""
-    with open(name, encoding="utf-8") as file:
-        text = file.read()
-    if text.lstrip().startswith("["):
-        return list(json.loads(text))
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
-
-
-def _in_parts(rows: Sequence[Any], send: Callable[[Sequence[Any]], Taken]) -> dict[str, Any]:
-    told: dict[str, Any] = {"stored": 0, "known": 0, "refused": []}
-    for start in range(0, len(rows), MOST_ROWS):
-        taken = send(rows[start : start + MOST_ROWS])
-        told["stored"] += taken["stored"]
-        told["known"] += taken["known"]
-        told["refused"] += [{**one, "row": one["row"] + start} for one in taken["refused"]]
-    return told
-
-
-def _request(client: Client, options: Any) -> Any:
-    text = sys.stdin.read() if options.data == "-" else options.data
-    return client.request(options.method, options.path, json=json.loads(text) if text else None)
+def _take_back(parser: Parser) -> None:
+    parser.add_argument("--people", default="{}", help='JSON: who is who here, {"user 3": "ann"}')
+    parser.add_argument("--part", default="routed", help="routed or calibration (%(default)s)")
+    parser.add_argument("--annotator", default="", help="of CVAT's file: who drew, by username here")
+    parser.add_argument("--empty", default="wait", help="of CVAT's images without a box: wait or nothing")
+    _flags(parser, strict=STRICT)
 
 
 def _tell(result: Any, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Collection, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,7 +14,7 @@ from hypac_client.models import DeliveryData, DeliveryFile
 from hypac_client.resource import Resource
 from hypac_client.transport import Transport
 
-CERTIFICATE = "certificate.json"
+CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 READABLE = ("labels.jsonl", "labels.parquet", "labels.json", "labels.csv")
 TRIES = 5
 
@@ -22,6 +23,8 @@ class Delivery(Resource):
     """A set of files that never change."""
 
     data: DeliveryData
+    made = True
+    """False where `Run.deliver` found that this one holds everything already."""
 
     @property
     def id(self) -> int:
@@ -61,11 +64,25 @@ class Delivery(Resource):
         return frames.table_of(self.read(name), name)
 
     def download(self, folder: str | PathLike[str]) -> list[Path]:
-        """All files into `folder`. What is there already and right is kept, what broke off goes on."""
-        return [
-            fetch(self._transport, self._address(file["name"]), file, inside(Path(folder), file["name"]))
-            for file in self.files
-        ]
+        """All files into `folder`. What is there already and right is kept, what broke off goes on. What an
+        earlier delivery left there and this one does not have is removed, if nobody changed it; the manifest,
+        by which that is known, comes last.
+        """
+        target, files = Path(folder), sorted(self.files, key=lambda file: file["name"] == MANIFEST)
+        stale = stale_files(target, {file["name"] for file in files})
+        paths = []
+        for file in files:
+            if file["name"] == MANIFEST:
+                remove(target, stale)
+            path = inside(target, file["name"])
+            paths.append(fetch(self._transport, self._address(file["name"]), file, path))
+        return paths
+
+    def is_in(self, folder: str | PathLike[str]) -> bool:
+        """Whether it was downloaded into `folder` last."""
+        manifest = next((file for file in self.files if file["name"] == MANIFEST), None)
+        path = Path(folder) / MANIFEST
+        return manifest is not None and path.is_file() and digest(path) == manifest["sha256"]
 
     def _file(self, name: str) -> DeliveryFile:
         for file in self.files:
@@ -83,6 +100,27 @@ def inside(folder: Path, name: str) -> Path:
     if not parts or name.startswith("/") or ".." in parts or "\\" in name or ":" in name:
         raise HypacError(f"{name!r} is no name of a file of a delivery")
     return folder.joinpath(*parts)
+
+
+def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
+    """Files in `folder` that its manifest names, none of `names`, and that still are what it says."""
+    try:
+        found = json.loads((folder / MANIFEST).read_bytes())["files"]
+        named = {str(name): str(facts["sha256"]) for name, facts in found.items() if name not in names}
+        paths = {inside(folder, name): sha256 for name, sha256 in named.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, HypacError):
+        return []
+    return [path for path, sha256 in paths.items() if path.is_file() and digest(path) == sha256]
+
+
+def remove(folder: Path, paths: Sequence[Path]) -> None:
+    """With the folders within `folder` that are empty then."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+        for parent in path.parents:
+            if parent == folder or next(parent.iterdir(), None) is not None:
+                break
+            parent.rmdir()
 
 
 def fetch(transport: Transport, address: str, file: DeliveryFile, target: Path) -> Path:

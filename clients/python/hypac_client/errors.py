@@ -117,6 +117,10 @@ class WaitTimeoutError(HypacError, TimeoutError):
     """What was waited for has not come; it goes on by itself and may be waited for again."""
 
 
+class NotYetError(HypacError):
+    """Something else has to be done first, mostly by people; the call may be repeated then."""
+
+
 class ChecksumError(HypacError):
     """Bytes are not those that the server named; nothing was kept of them."""
 

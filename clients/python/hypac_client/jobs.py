@@ -36,15 +36,19 @@ class Job(Resource):
 
     @property
     def problems(self) -> list[Problem]:
-        """What went wrong by line or item, `where` and `message`: the first 100 of `problem_count`. All of
-        them are in `all_problems`.
+        """What went wrong by line or item, `where`, `line`, `column` and `message`: the first 100 of
+        `problem_count`. All of them are in `all_problems`. Asked for where the last answer had none of them,
+        as that of a list.
         """
+        if "problems" not in self.data:
+            self.refresh()
         return list(self.data.get("problems") or [])
 
     @property
     def problem_count(self) -> int:
         """How many problems the server has kept, however many of them `problems` holds."""
-        return int(self.data.get("problem_count") or len(self.problems))
+        counted = self.data.get("problem_count")
+        return len(self.problems) if counted is None else int(counted)
 
     def all_problems(self) -> Iterator[Problem]:
         """All that are kept, page by page as they are read."""

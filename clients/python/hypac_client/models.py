@@ -86,6 +86,8 @@ class StoredFile(TypedDict):
 
 class Problem(TypedDict):
     where: str
+    line: int | None
+    column: str
     message: str
 
 
@@ -113,10 +115,10 @@ class JobData(TypedDict):
     total: int | None
     error: str
     result: Any
+    problem_count: int
     created_at: str
     started_at: str | None
     finished_at: str | None
-    problem_count: NotRequired[int]
     problems: NotRequired[list[Problem]]
 
 
@@ -140,6 +142,13 @@ class Label(TypedDict):
     annotator: str
     lead_time_ms: int | None
     supersedes: int | None
+
+
+class ErasedItems(TypedDict):
+    items: int
+    already: int
+    deliveries: int
+    sent: int
 
 
 class Prediction(TypedDict):
@@ -276,6 +285,7 @@ class Outlook(TypedDict):
     asks_to_accept_unusable: bool
     asks_to_accept_dearer: bool
     warnings: list[str]
+    missing: list[str]
     final_audit: str
     measured: dict[str, Any]
     promises: list[dict[str, Any]]

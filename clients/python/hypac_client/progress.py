@@ -1,4 +1,4 @@
-"""What is shown while one waits: a bar where tqdm is installed, else a line now and then."""
+"""What is shown while one waits: on a terminal a bar where tqdm is installed, else a line now and then."""
 
 import sys
 import time
@@ -64,6 +64,8 @@ def progress_of(title: str, shown: bool | Progress) -> Progress:
         return shown
     if not shown:
         return Silent()
+    if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        return Lines(title)  # each step of a bar would be a line of a log
     try:
         from tqdm import tqdm
     except ImportError:

@@ -9,6 +9,7 @@ from hypac_client.deliveries import Delivery
 from hypac_client.images import image_of, name_of, save
 from hypac_client.jobs import Job
 from hypac_client.models import (
+    ErasedItems,
     Item,
     Label,
     Outlook,
@@ -68,10 +69,13 @@ class Project(Resource):
         field_columns: Sequence[str] = (),
         text_format: str = "",
         format: str = "",
+        encoding: str = "",
         keep_labels: bool = False,
         add_duplicates: bool = False,
     ) -> Job:
         """Add items from a file (a path; any format that the site reads), a DataFrame or dictionaries.
+
+        `format` and `encoding`: of a file that does not tell them itself.
 
         `keep_labels`: what people said of the items in the program that wrote the file, HyPAC too, becomes
         labels.
@@ -85,10 +89,10 @@ class Project(Resource):
             "add_duplicates": add_duplicates,
         }
         if isinstance(data, str | PathLike):
-            of_file = {"format": format, "keep_labels": keep_labels}
+            of_file = {"format": format, "encoding": encoding, "keep_labels": keep_labels}
             return self._import_file(Path(fspath(data)), {**of_file, **fields})
-        if format:
-            raise ValueError("format is a file's; rows are sent as they are")
+        if format or encoding:
+            raise ValueError("format and encoding are a file's; rows are sent as they are")
         fields["keep_labels"] = keep_labels
         address = f"{self._path}items/"
         with spooled(data) as file:
@@ -154,7 +158,11 @@ class Project(Resource):
         return cast(Outlook, self._post("plan/", plan))
 
     def start_run(self, **plan: Any) -> Run:
-        """Freeze the items, draw the calibration set, let the models begin. Takes what `plan` takes."""
+        """Freeze the items, draw the calibration set, let the models begin. Takes what `plan` takes, and what
+        the start alone does: `accept_missing=False` refuses a source without answers that are sent in, and
+        with `unless_under_way`, `unless_undelivered` and `if_new_items` ConflictError, its code `no_run_due`,
+        says that none is due.
+        """
         return Run(self._transport, self._path, self._post("runs/", plan))
 
     def people_outlook(self, **chosen: Any) -> PeopleOutlook:
@@ -175,6 +183,21 @@ class Project(Resource):
     def run(self, number: int) -> Run:
         return Run(self._transport, self._path, self._get(f"runs/{number}/"))
 
+    def newest_run(self) -> Run | None:
+        """The newest that was not cancelled."""
+        newest = next((run for run in self.runs() if run.state != "cancelled"), None)
+        return None if newest is None else newest.refresh()
+
+    def label_config(self) -> str:
+        """The labelling configuration for a project in Label Studio."""
+        return self._transport.content(f"{self._path}config.xml").decode()
+
+    def erase_items(self, external_ids: Sequence[str]) -> ErasedItems:
+        """Erase the content of these items for good: how many `items` now, how many `already` before, and the
+        `deliveries` and `sent` files that may still have it.
+        """
+        return cast(ErasedItems, self._post("items/erase/", {"external_ids": list(external_ids)}))
+
     def queue(self) -> Queue:
         """What waits to be labelled by the owner of the token."""
         lease = int(self.data.get("lease_seconds") or DEFAULT_LEASE)
@@ -185,6 +208,7 @@ class Project(Resource):
         return (self._job(entry) for entry in pages(self._transport, f"{self._path}jobs/", filters))
 
     def deliveries(self) -> Iterator[Delivery]:
+        """The newest first. Addresses and `since` have their `id`; `number` counts those of one run."""
         for entry in pages(self._transport, f"{self._path}deliveries/"):
             address = f"{self._path}deliveries/{entry['id']}/"
             yield Delivery(self._transport, address, entry)

@@ -98,8 +98,7 @@ class Run(Resource):
                 raise JobError(f"run {self.number} was cancelled")
             if self.state not in ASKED:
                 return self.state not in JOB_OF_STATE
-            fields: Mapping[str, Any] = self.data
-            parts = [fields.get(name) or {} for name in ASKED[self.state]]
+            parts = self._asked_now()
             total = sum(int(part.get("total") or 0) for part in parts)
             left = sum(int(part.get(name) or 0) for part in parts for name in ("open", "leased"))
             shown.show("expert" if self.state == "checking" else "people", total - left, total)
@@ -154,13 +153,14 @@ class Run(Resource):
         """Send every item to its source, the rest to people."""
         return self._job("route/")
 
-    def take_in(self) -> Job:
+    def take_in(self, *, accept_missing: bool = True) -> Job:
         """Have items that came later routed by the thresholds of this run, whose target is `population`.
 
-        Raises ConflictError where there are none, or none may be taken in; `data["later_items"]` says so
-        before.
+        Raises InvalidError where a source whose answers are sent in lacks some for them, unless
+        `accept_missing`; ConflictError where there are none, or none may be taken in; `data["later_items"]`
+        says so before.
         """
-        return self._job("take-in/")
+        return self._job("take-in/", None if accept_missing else {"accept_missing": False})
 
     def accept_unusable(self) -> Self:
         """Let a run go on that stopped before people were asked, because many answers cannot be used."""
@@ -279,6 +279,7 @@ class Run(Resource):
         *,
         since: Delivery | int | None = None,
         filters: Mapping[str, str] | None = None,
+        unless_delivered: bool = False,
         timeout: float | None = DEFAULT_WAIT,
         progress: bool | Progress = False,
     ) -> Delivery:
@@ -286,15 +287,42 @@ class Run(Resource):
 
         `since`: another delivery of the project; only what is not as that one gave it out is in the new one.
         `filters`: only what these filters of the table of items find, `{"label": "good", "by": "person"}`.
+        `unless_delivered`: make none where the last one holds the same, or `since` it nothing is new; that
+        one comes back, and its `made` is False.
         """
         body: dict[str, Any] = {"formats": list(formats)}
         if since is not None:
             body["since"] = since.id if isinstance(since, Delivery) else since
         if filters:
             body["filters"] = dict(filters)
+        if unless_delivered:
+            body["unless_delivered"] = True
         job = self._job("deliveries/", body).wait(timeout=timeout, progress=progress)
         address = f"{self._project}deliveries/{job.result['delivery']}/"
-        return Delivery(self._transport, address, self._transport.get(address))
+        delivery = Delivery(self._transport, address, self._transport.get(address))
+        delivery.made = bool(job.result.get("made", True))
+        return delivery
+
+    @property
+    def left_to_label(self) -> int:
+        """How many answers by people are missing at this stage, as of the last answer."""
+        parts = self._asked_now()
+        return sum(int(part.get(name) or 0) for part in parts for name in ("open", "leased", "disagreeing"))
+
+    def _asked_now(self) -> list[Mapping[str, Any]]:
+        """How far whoever labels now is."""
+        fields: Mapping[str, Any] = self.data
+        return [fields.get(name) or {} for name in ASKED.get(self.state, ())]
+
+    def work_of_state(self) -> Job | None:
+        """The newest job that takes the run out of its state; None where none does."""
+        kind = JOB_OF_STATE.get(self.state)
+        return None if kind is None else self.newest_work(kind)
+
+    def newest_work(self, kind: str) -> Job | None:
+        """The newest job of this kind in the project."""
+        found = next(pages(self._transport, f"{self._project}jobs/", {"kind": kind}), None)
+        return found and Job(self._transport, f"{self._project}jobs/{found['id']}/", found)
 
     def certificate_file(self) -> bytes:
         """The bytes that the certificate's id is the SHA-256 of."""
@@ -312,13 +340,10 @@ class Run(Resource):
 
     def _show_work(self, shown: Progress) -> None:
         """Show how far the run's work is; raise JobError where it has failed."""
-        kind = JOB_OF_STATE.get(self.state)
-        job = next(pages(self._transport, f"{self._project}jobs/", {"kind": kind}), None) if kind else None
+        job = self.work_of_state()
         if job is None:
             shown.show(self.state, 0, None)
             return
         if job["state"] in {"failed", "cancelled"}:
-            raise JobError(
-                f"run {self.number}: its work {job['state']}: {job.get('error') or 'no reason given'}"
-            )
-        shown.show(str(job.get("stage") or self.state), int(job["done"] or 0), job["total"])
+            raise JobError(f"run {self.number}: its work {job['state']}: {job['error'] or 'no reason given'}")
+        shown.show(str(job["stage"] or self.state), int(job["done"] or 0), job["total"])

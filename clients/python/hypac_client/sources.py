@@ -63,6 +63,7 @@ class Source(Resource):
         format: str = "",
         revision: str = "",
         encoding: str = "",
+        id_column: str = "",
     ) -> Job:
         """Answers of your own model, for a source whose backend is `uploaded`.
 
@@ -75,12 +76,14 @@ class Source(Resource):
         `format`: `predictions`, `table`, or `openai_batch` for what OpenAI's Batch API gave back; else the
         file tells. `revision`: that of the model where it is another than the source names. `encoding`: that
         of a text that is neither UTF-8 nor marked as UTF-16; the error says which ones are possible.
+        `id_column`: the column of a table, or the field of lines, that names the items.
         """
         project = self._path.partition("sources/")[0]
         name = Path(data).name if isinstance(data, str | PathLike) else ""
         if name.endswith(LINES):
             name = ""  # a server before 0.3 does not know the parameter, and reads no other file
         asked = {"format": format, "revision": revision, "encoding": encoding, "name": name}
+        asked["id_column"] = id_column
         with lines_file(data) as file:
             answer = self._transport.upload(
                 f"{self._path}predictions/",

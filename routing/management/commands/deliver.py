@@ -11,7 +11,7 @@ from annotation.management.scripts import LONGEST, job_content
 from annotation.models import Job
 from routing.common.states import OPEN
 from routing.delivery.deliver import deliver
-from routing.delivery.folder import base_in, check_folder, write_delivery
+from routing.delivery.folder import base_in, check_folder, holds, write_delivery
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.parts import find_base, newest_base
 from routing.management.filters import add_filters, filters_of
@@ -38,6 +38,12 @@ class Command(RunCommand):
             help="only what is not as this delivery (its id) gave it out; "
             f"{NEWEST}: with --to the one whose files that folder holds, else the last one that was not "
             "filtered; everything where there is none",
+        )
+        parser.add_argument(
+            "--unless-delivered",
+            action="store_true",
+            help="make none where the last one holds all of it already; with --to its files are written only "
+            "where that folder does not hold them",
         )
         add_filters(parser)
         parser.add_argument("--to", type=Path, metavar="FOLDER", help="waits for the delivery")
@@ -66,6 +72,7 @@ class Command(RunCommand):
             formats=formats,
             since=_base(run, options["since"], options["to"]),
             filters=filters_of(options["filter"]),
+            unless_delivered=options["unless_delivered"],
         )
         if options["to"] is not None and options["wait"] is None and not options["here"]:
             options["wait"] = LONGEST
@@ -75,13 +82,17 @@ class Command(RunCommand):
             self.tell(content, f"Job {job.pk} writes the delivery.")
             return
         delivery = Delivery.objects.select_related("run__project").get(pk=job.result["delivery"])
+        made = job.result.get("made", True)
+        content |= {"made": made, "delivery": {"id": delivery.pk, "number": delivery.number}}
         if delivery.is_part:
             content["certified"] = False  # of all items together, and not of these
         words = f"Delivery {delivery.number} of run {run.number}: {delivery.rows:,} rows"
         words += f" of {delivery.items:,} items" if delivery.is_part else ""
         words += f", {delivery.blanks:,} of them without a label." if delivery.blanks else "."
+        words = words if made else f"Nothing is new since delivery {delivery.number} of run {run.number}."
         if options["to"] is not None:
-            written = _write(delivery, options["to"])
+            left = made or (options["since"] is None and not holds(options["to"], delivery))
+            written = _write(delivery, options["to"]) if left else []
             content["files"] = [str(path) for path in written]
             words += "".join(f"\n{path}" for path in written)
         self.tell(content, words)

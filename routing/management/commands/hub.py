@@ -10,7 +10,13 @@ from django.core.management.base import CommandError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.encodings import ENCODINGS
 from annotation.imports.fetching import fetch
-from annotation.management.scripts import ScriptCommand, add_project, add_waiting, job_content
+from annotation.management.scripts import (
+    ScriptCommand,
+    add_project,
+    add_strict,
+    add_waiting,
+    job_content,
+)
 from annotation.models import Connection, Job
 from annotation.permissions import Access
 from routing.delivery.exports import export_delivery
@@ -48,6 +54,7 @@ class Command(ScriptCommand):
         )
         parser.add_argument("--folder", default="", help="push: below the connection's folder")
         parser.add_argument("--overwrite", action="store_true", help="push: replace a README.md of others")
+        add_strict(parser)
         add_waiting(parser)
         super().add_arguments(parser)
 
@@ -69,11 +76,11 @@ class Command(ScriptCommand):
             encoding=options["encoding"],
         )
         job = self.follow(job, options)
-        words = f"Job {job.pk} brings {options['file']}."
-        if job.state == Job.State.DONE:
-            job = self.follow(access.project.jobs.get(pk=job.result["import"]), options)
-            words = f"{options['file']}: {job.result.get('added', 0):,} items were added (job {job.pk})."
-        self.tell(job_content(job), words)
+        if job.state != Job.State.DONE:
+            self.tell(job_content(job), f"Job {job.pk} brings {options['file']}.")
+            return
+        brought = access.project.jobs.get(pk=job.result["import"])
+        self.read_file(brought, options, name=options["file"], does="imports", adds="items", of="rows")
 
     def _push(self, options: dict[str, Any]) -> None:
         access = self.access(options, "deliveries.make")

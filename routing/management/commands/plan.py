@@ -10,13 +10,11 @@ from django.core.management.base import CommandError
 
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting, decimal_of, job_content
 from annotation.models import Job, Project
-from routing.common.states import UNDER_WAY, State
-from routing.delivery.queries import undelivered_run
 from routing.management.runs import run_content
+from routing.runs.due import why_not_due
 from routing.runs.forecast import forecast_of_plan
 from routing.runs.plan import PlanOutlook, outlook_of_plan
 from routing.runs.plan_api import measured_content, promises_content
-from routing.runs.pool import has_new_items
 from routing.runs.reference_api import SECONDS_OF_HOUR, references_part
 from routing.runs.reference_forms import share_in
 from routing.runs.reference_outlook import Row, missing_for_references, references_of_plan
@@ -34,7 +32,6 @@ TEXTS = ("p_column", "target", "rule", "bound", "loss", "score", "reference", "d
 JSON = ("loss_params", "score_params")
 WHOLE = ("m", "pilot_size", "final_sample")
 NOT_COUNTED = "People's mistakes are not counted"
-UNFINISHED = (*UNDER_WAY, State.ANALYSED)
 
 
 class Command(ScriptCommand):
@@ -80,6 +77,11 @@ class Command(ScriptCommand):
             help="start it also where many answers of a model cannot be used",
         )
         parser.add_argument(
+            "--accept-missing",
+            action="store_true",
+            help="start it also where a source of the backend `uploaded` lacks answers for its items",
+        )
+        parser.add_argument(
             "--accept-dearer",
             action="store_true",
             help="start it also where its expert alone is expected to cost less",
@@ -120,6 +122,7 @@ class Command(ScriptCommand):
             user=access.user,
             allow_uncertifiable=options["anyway"],
             accept_unusable=options["accept_unusable"],
+            accept_missing=options["accept_missing"],
             accept_dearer=options["accept_dearer"],
             **fields,
         )
@@ -131,17 +134,11 @@ class Command(ScriptCommand):
 
     def starts_none(self, project: Project, options: dict[str, Any]) -> bool:
         """Whether one of the options says so; then the command has told why."""
-        run = project.runs.filter(state__in=UNFINISHED).first()
-        if run is not None and options["unless_under_way"]:
-            words = f"Run {run.number} is not finished: {run.get_state_display().lower()}."
-        elif options["unless_undelivered"] and (run := undelivered_run(project=project)):
-            words = f"Run {run.number} is complete and not delivered yet."
-        elif options["if_new_items"] and not has_new_items(project=project, target=options["target"]):
-            run = project.runs.order_by("-number").first()
-            words = "No run was started: there is no item for it that was in no pool before."
-        else:
+        asked = {name: options[name] for name in ("unless_under_way", "unless_undelivered", "if_new_items")}
+        why = why_not_due(project, target=options["target"], **asked)
+        if why is None:
             return False
-        self.tell({**(run_content(run) if run else {}), "started": False}, words)
+        self.tell({**(run_content(why.run) if why.run else {}), "started": False}, why.words)
         return True
 
 
@@ -210,6 +207,7 @@ def _lines(seen: PlanOutlook) -> list[str]:
             [
                 *(seen.nearly_all, seen.sentence, seen.beside, seen.final_audit),
                 *map(usability_in_words, seen.looked.sources),
+                *(missing.in_words for missing in seen.missing),
             ],
         )
     )
@@ -260,6 +258,7 @@ def _content(seen: PlanOutlook) -> dict[str, Any]:
         "nearly_all_to_people": bool(seen.nearly_all),
         "usability": [usability_content(source) for source in seen.looked.sources],
         "asks_to_accept_unusable": bool(seen.looked.asking),
+        "missing": [missing.in_words for missing in seen.missing],
         "final_audit": seen.final_audit,
         "measured": measured_content(seen.measured, forecast_of_plan(seen)),
     }

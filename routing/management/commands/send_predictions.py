@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from annotation.imports.encodings import ENCODINGS
-from annotation.management.scripts import ScriptCommand, add_project, add_waiting
+from annotation.management.scripts import ScriptCommand, add_project, add_strict, add_waiting
 from routing.sources.sent_answers import refuse_other_backends, send_answers, store_answers_file
 from routing.sources.sent_reading import READ_AS
 
@@ -20,10 +20,14 @@ class Command(ScriptCommand):
         parser.add_argument("source", help="name of the source")
         parser.add_argument("file", type=Path, help="one JSON object a line, or a table")
         parser.add_argument("--revision", default="", help="other than the one that the source names")
+        parser.add_argument(
+            "--id-column", default="", help="column or field that names the items (default: external_id)"
+        )
         parser.add_argument("--format", default="", choices=["", *READ_AS], help="else the file tells")
         parser.add_argument(
             "--encoding", default="", choices=["", *ENCODINGS], help="of a text that does not say it itself"
         )
+        add_strict(parser)
         add_waiting(parser)
         super().add_arguments(parser)
 
@@ -43,5 +47,6 @@ class Command(ScriptCommand):
             revision=options["revision"],
             format_name=options["format"],
             encoding=options["encoding"],
+            id_column=options["id_column"],
         )
-        self.read_file(job, options, does="takes in", adds="predictions", of="lines")
+        self.read_file(job, options, name=path.name, does="takes in", adds="predictions", of="lines")

@@ -1,5 +1,6 @@
 """`manage.py take_in PROJECT RUN`: route items that came later by the thresholds of a run."""
 
+from argparse import ArgumentParser
 from typing import Any
 
 from annotation.jobs.jobs import UNFINISHED
@@ -18,6 +19,14 @@ class Command(RunCommand):
         "many answers by people are missing then."
     )
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--accept-missing",
+            action="store_true",
+            help="also where a source of the backend `uploaded` lacks answers for them",
+        )
+
     def do(self, options: dict[str, Any]) -> None:
         access = self.access(options, "runs.edit")
         run = run_of(access, options["run"])
@@ -25,7 +34,8 @@ class Command(RunCommand):
         if run.project.jobs.filter(unique_key=f"{KIND}:{run.pk}", state__in=UNFINISHED).exists():
             self.go_on(run, KIND, access, options)
         elif later is None or later.waiting or later.unfinished or later.objection:
-            job = self.follow(take_in(run=run, user=access.user), options, beside=run_content(run))
+            taken = take_in(run=run, user=access.user, accept_missing=options["accept_missing"])
+            job = self.follow(taken, options, beside=run_content(run))
             run.refresh_from_db()
         came, left = run.later_size - before, left_to_label(run)
         words = f"Run {run.number}: {came:,} new items taken in, {run.later_size:,} in all."

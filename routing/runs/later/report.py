@@ -9,6 +9,7 @@ from annotation.templatetags.hypac import number, percent
 from routing.core.reference.audit import ALARM
 from routing.models import Intake, Run
 from routing.runs.audits import AuditState
+from routing.runs.labelled_elsewhere import audit_elsewhere_in_words
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.intakes import unfinished_intake
 from routing.runs.later.items import new_items_of, objection_now, objection_to_later
@@ -105,4 +106,5 @@ def later_audit_in_words(run: Run, state: AuditState | None) -> list[str]:
         )
         if run.audit_alarm_at
         else _("It has sounded no alarm."),
+        *audit_elsewhere_in_words(run),
     ]

@@ -32,6 +32,7 @@ from routing.runs.label_counts import tally_of
 from routing.runs.later.audit import choose_marked, look_for_drift, mark_later_items, policy_answers
 from routing.runs.later.intakes import KIND, unfinished_intake
 from routing.runs.later.items import new_items_of, objection_now
+from routing.runs.missing_answers import missing_for, refuse_missing
 from routing.runs.pool import last_place
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.roster import who_is_asked
@@ -54,11 +55,12 @@ ABANDONED = failures.register(
 )
 
 
-def take_in(*, run: Run, user: User | None) -> Job:
+def take_in(*, run: Run, user: User | None, accept_missing: bool = True) -> Job:
     """Have items that came after the pool was frozen (`new_items_of`) routed by the run's thresholds (job
     "take_in"). Where an earlier intake was not finished, that one is gone on with.
 
-    Raises ConflictError, in words, for a run that takes in nothing, now or at all, where nothing is new, and
+    Raises InputError where a source whose answers are sent in lacks some for them, unless `accept_missing`;
+    ConflictError, in words, for a run that takes in nothing, now or at all, where nothing is new, and
     where a source cannot be asked or would answer otherwise than when the plan was frozen.
     """
     run.refresh_from_db()
@@ -66,6 +68,9 @@ def take_in(*, run: Run, user: User | None) -> Job:
         raise ConflictError(words, code=words.code)
     refuse_while_sending(run.project)
     _refuse_changed(run)
+    if not accept_missing and unfinished_intake(run) is None:
+        frozen = run.run_sources.select_related("source").order_by("position")
+        refuse_missing(missing_for(new_items_of(run), [one.source for one in frozen]))
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=run.project_id)
         if words := objection_now(run):

@@ -83,6 +83,16 @@ def test_who_has_an_account_joins_and_who_is_a_member_gets_the_role(project) -> 
     assert (changed.actor, changed.data["to"]) == (project.created_by, "reviewer")
 
 
+def test_a_script_has_one_account_label_in_several_projects(project) -> None:
+    other = make_project(choices=["good", "bad"])
+    run("person", "bo", user=owner(project))
+    for one in (project, other):
+        assert json.loads(run(*as_annotator(one), user=owner(one)))["joined"]
+    run(*as_annotator(project, "cy"), user=owner(project))
+    code, reason = ended(*as_annotator(other, "cy"), user=owner(other))
+    assert (code, "has to choose a new one" in reason) == (1, True)
+
+
 def test_the_password_may_come_from_standard_input(project, monkeypatch) -> None:
     def typed(text: str) -> tuple[object, ...]:
         monkeypatch.setattr("sys.stdin", io.StringIO(text))

@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from annotation.jobs import jobs
 from annotation.models import Job, Label, Project
+from annotation.people.tokens import make_token
 from tests.annotation.imports.test_import_pages import text, upload
 from tests.label_studio_story import CONFIG, MODEL, results
 
@@ -37,6 +39,13 @@ def test_a_project_is_made_from_a_configuration(owner) -> None:
     answer = owner.get(reverse("project_label_config", args=[project.slug]))
     assert answer.content.decode() == CONFIG
     assert answer["Content-Disposition"] == 'attachment; filename="reviews-config.xml"'
+    # By token, too, which the log-in page would not have taken.
+    token = make_token(user=project.created_by, name="night")[1]
+    by_token = Client().get(
+        f"/api/v1/projects/{project.slug}/config.xml", HTTP_AUTHORIZATION=f"Token {token}"
+    )
+    assert (by_token.status_code, by_token.content.decode()) == (200, CONFIG)
+    assert by_token["Content-Type"].startswith("application/xml")
     settings = text(owner.get(reverse("project_settings", args=[project.slug])))
     assert reverse("project_label_config", args=[project.slug]) in settings
 

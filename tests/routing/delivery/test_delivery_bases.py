@@ -16,8 +16,8 @@ from annotation.models import Job, Project
 from routing.delivery.deliver import deliver
 from routing.delivery.formats import FORMATS
 from routing.delivery.parts import bases_of, newest_base
-from routing.delivery.queries import undelivered_run
 from routing.models import Run
+from routing.runs.due import undelivered_run
 from testbed.worlds import World, make_world
 from tests.annotation.imports.test_imported_labels import choice
 from tests.annotation.imports.test_imports import store

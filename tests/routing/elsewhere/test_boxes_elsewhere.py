@@ -191,7 +191,7 @@ def test_what_no_box_is_told_with_its_image(client, calibrating):
     reasons = [
         entry["reason"] for entry in sent_cvat(client, world, ElementTree.tostring(root)).json()["refused"]
     ]
-    words = ["turned", "only rectangles", "unknown label 'emu'", "beyond the image", "names no item"]
+    words = ["turned", "only rectangles", "unknown label 'emu'", "beyond the image", "no item's number"]
     assert [word in reason for word, reason in zip(words, reasons, strict=True)] == [True] * 5
     assert not Label.objects.exists()
 

@@ -107,6 +107,38 @@ def test_rows_without_a_person_or_an_item_of_the_run_are_refused(client, world):
     taken = back(client, world, rows).json()
     assert (taken["stored"], [entry["row"] for entry in taken["refused"]]) == (0, [1, 2, 3])
     assert "no member" in taken["refused"][0]["reason"]
+    names = dict(Item.objects.values_list("pk", "external_id"))
+    told = [(entry["item"], entry["name"], entry["annotator"]) for entry in taken["refused"]]
+    assert told == [
+        (item, names[item], "nobody"),
+        (calibration, names[calibration], person.username),
+        (None, "", person.username),
+    ]
+
+
+def test_each_refusal_says_what_is_wrong_to_whoever_sent_the_rows(client, world):
+    person = add_member(world.project, "annotator")
+    task, other = lines(out(client, world))[:2]
+    item = other["meta"]["hypac"]["item"]
+    rows = [
+        {"text": "...", "label": "cat", "id": 3, "annotation_id": 4, "annotator": 3},  # JSON-MIN
+        {"item": item, "value": "cat"},
+        {"item": item, "value": "catt", "annotator": person.username},
+        {**answered(task), "annotations": [{"result": [{"type": "brush", "value": {}}], "completed_by": 3}]},
+        {**answered(task), "meta": {}},
+        {"value": "cat", "annotator": person.username},
+    ]
+    taken = back(client, world, rows, people={"user 3": person.username}).json()
+    minimal, nobody, unknown, unreadable, other_task, itemless = (
+        entry["reason"] for entry in taken["refused"]
+    )
+    assert "JSON-MIN" in minimal
+    assert "meta.hypac.item" in other_task
+    assert "by “item”" in itemless
+    assert "who answered" in nobody
+    assert unknown == "'catt' is not one of this project's labels."
+    assert unreadable.startswith("This answer cannot be used: it has no choice")
+    assert taken["refused"][2]["name"] == Item.objects.get(pk=item).external_id
 
 
 def test_the_calibration_set_is_given_out_by_name_alone(client):
@@ -174,7 +206,8 @@ def test_who_saw_model_output_gives_no_blind_label_elsewhere(client):
     row = {"item": tasks[0]["item"], "value": "cat", "annotator": world.manager.username}
     taken = back(client, world, [row], part="calibration").json()
     assert taken["stored"] == 0
-    assert "with your role you can see what its models predicted" in taken["refused"][0]["reason"]
+    # The token's owner may be somebody else: whose role it is, is said.
+    assert f"the role of {world.manager.username} shows what" in taken["refused"][0]["reason"]
 
 
 def test_what_several_people_or_an_expert_say_is_asked_here_alone(client):

@@ -1,9 +1,10 @@
 """Commands of a script that is started every night: what it does in the next one where a step failed."""
 
 import json
+from io import StringIO
 
 import pytest
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 
 from annotation.jobs import kinds
 from annotation.management import scripts
@@ -12,6 +13,7 @@ from routing.models import Delivery, Run
 from routing.runs.cancel import cancel_run
 from testbed.factories import make_items
 from tests.routing.runs.test_script_commands import PLAN, ended, run, slug_and_user, world
+from tests.routing.sources.sending import uploaded
 
 __all__ = ["world"]
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -107,3 +109,30 @@ def test_a_job_that_failed_in_an_earlier_night_goes_on(world, monkeypatch, kind,
     go()
     assert Run.objects.get().state == Run.State.LABELLING
     assert Job.objects.get(kind=kind).state == Job.State.DONE
+
+
+def test_rows_that_cannot_be_used_are_told_and_end_a_strict_command(world, tmp_path) -> None:
+    slug, user = slug_and_user(world)
+    uploaded(world.project)
+    file = tmp_path / "answers.jsonl"
+    lines = [
+        {"external_id": "t0", "label": "cat"},
+        *({"external_id": f"x{n}", "label": "cat"} for n in range(30)),
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ("send_predictions", slug, "Outside", file, "--here")
+    err = StringIO()
+    call_command(*map(str, words), "--user", user, stdout=StringIO(), stderr=err)
+    told = err.getvalue().splitlines()
+    assert told[0] == "line 2: The project has no item “x0”."
+    assert len(told) == scripts.MOST_PROBLEMS + 1
+    assert told[-1].startswith("... and 10 more: /projects/")
+    code, reason = ended(*words, "--strict", user=user)
+    assert (code, reason.startswith("answers.jsonl: 30 lines or labels could not be used.")) == (1, True)
+    assert "1 were there already" in run(*words, user=user)
+    job = json.loads(run(*words, "--json", user=user))
+    assert job["problem_count"] == 30
+    first = job["problems"][0]
+    assert (first["line"], first["message"]) == (2, "The project has no item “x0”.")
+    file.write_text(json.dumps(lines[0]))
+    run(*words, "--strict", user=user)

@@ -55,6 +55,9 @@ def test_lines_are_taken_in_by_a_job_that_names_what_it_could_not_use(client, so
     counts = {"added": 1, "already_there": 0, "problems": 2, "compared": False}
     assert (job["state"], job["result"]) == ("done", counts)
     assert {problem["where"] for problem in job["problems"]} == {"line 2, field “label”", "line 3"}
+    assert [problem["line"] for problem in job["problems"]] == [2, 3]
+    [listed] = client.get(reverse("api_jobs", args=[source.project.slug])).json()["results"]
+    assert (listed["problem_count"], job["problem_count"], response.json()["problem_count"]) == (2, 2, 0)
     assert SentAnswer.objects.get().item.external_id == "t0"
 
 

@@ -365,3 +365,13 @@ def test_a_file_of_which_nothing_was_taken_can_be_imported_and_another_one_canno
     read(source, CSV)
     with pytest.raises(InputError, match="in a file of their own"):
         imported(CSV)
+
+
+def test_the_column_or_field_that_names_the_items_can_be_said(source) -> None:
+    table = b"external_id,review,label,confidence\nx,t0,cat,0.9\ny,t1,dog,0.8\n"
+    assert read(source, table, id_column="review").result["added"] == 2
+    with pytest.raises(InputError, match=r"no column “reviews”; its columns are “external_id”, “review”"):
+        read(source, table, id_column="reviews")
+    lines = b'{"review": "t2", "label": "cat"}\n{"external_id": "t3", "label": "cat"}\n'
+    assert read(source, lines, "answers.jsonl", id_column="review").result["added"] == 2
+    assert set(answers(source)) == {"t0", "t1", "t2", "t3"}

@@ -19,6 +19,7 @@ from routing.sources.source_context import TaskSpec
 
 PREDICTIONS, OPENAI_BATCH = "predictions", "openai_batch"
 FORMATS = (PREDICTIONS, OPENAI_BATCH)
+ITEM = "external_id"
 # What `manage.py write_batch` calls the items: their key, and a digest of what was asked.
 _OURS = re.compile(r"([0-9]{1,18})-[0-9a-f]{24}")
 
@@ -37,9 +38,15 @@ class Line:
         return int(found[1]) if found else None
 
 
-def read_line(text: str, format_name: str, spec: TaskSpec, reader: ValueReader) -> Line:
-    """An answer from a line; where no format is named, the line tells. Raises InputError, with the field."""
+def read_line(
+    text: str, format_name: str, spec: TaskSpec, reader: ValueReader, *, id_field: str = ""
+) -> Line:
+    """An answer from a line; where no format is named, the line tells. `id_field` names the item where that
+    is not `external_id`. Raises InputError, with the field.
+    """
     entry = _object(text)
+    if id_field in entry and ITEM not in entry:
+        entry[ITEM] = entry.pop(id_field)
     if (format_name or (OPENAI_BATCH if "custom_id" in entry else PREDICTIONS)) == PREDICTIONS:
         sent = sent_from(entry, reader)
         return Line(sent.external_id, sent.answer)

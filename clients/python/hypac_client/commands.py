@@ -1,0 +1,267 @@
+"""What each command of `hypac` does: of a client and the options to what is told."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypac_client import nights
+from hypac_client.client import Client
+from hypac_client.errors import ConflictError, HypacError
+from hypac_client.jobs import Job
+from hypac_client.models import Taken
+from hypac_client.runs import Run
+
+MOST_ROWS = 1_000
+"""Of answers that one request takes."""
+MOST_PROBLEMS = 20
+SAID_AT_A_START = (
+    *("unless_under_way", "unless_undelivered", "if_new_items"),
+    *("anyway", "accept_unusable", "accept_missing", "accept_dearer"),
+)
+
+
+@dataclass
+class Told:
+    """A result, and what could not be used: the first lines about it, and how much that was."""
+
+    result: Any
+    problems: Sequence[str] = ()
+    count: int = 0
+
+
+def projects(client: Client, _options: Any) -> Any:
+    return [dict(project.data) for project in client.projects]
+
+
+def preview(client: Client, options: Any) -> Any:
+    return client.projects.get(options.project).preview(options.file)
+
+
+def import_file(client: Client, options: Any) -> Told:
+    columns = options.text_column
+    job = client.projects.get(options.project).import_data(
+        options.file,
+        id_column=options.id_column,
+        text_column=columns[0] if len(columns) == 1 else "",
+        field_columns=columns if len(columns) > 1 else (),
+        text_format=options.text_format,
+        format=options.format,
+        encoding=options.encoding,
+        keep_labels=options.keep_labels,
+        add_duplicates=options.add_duplicates,
+    )
+    return _of_file(job.wait(timeout=options.timeout, progress=not options.json))
+
+
+def predictions(client: Client, options: Any) -> Told:
+    sources = list(client.projects.get(options.project).sources)
+    source = next((one for one in sources if one.name == options.source), None)
+    if source is None:
+        names = ", ".join(one.name for one in sources) or "none"
+        raise HypacError(f"There is no source {options.source!r} in this project; there are: {names}.")
+    job = source.upload_predictions(
+        options.file,
+        format=options.format,
+        revision=options.revision,
+        encoding=options.encoding,
+        id_column=options.id_column,
+    )
+    return _of_file(job.wait(timeout=options.timeout, progress=not options.json))
+
+
+def _of_file(job: Job) -> Told:
+    result = job.result
+    count = int(result["problems"]) + int(result.get("labels_unread", 0))
+    first = job.problems[:MOST_PROBLEMS]
+    lines = [f"{one['where']}: {one['message']}" for one in first]
+    if (more := job.problem_count - len(first)) > 0:
+        lines.append(f"... and {more:,} more of job {job.id}")
+    return Told({**result, "job": job.id, "first_problems": first}, lines, count)
+
+
+def start(client: Client, options: Any) -> Any:
+    """A run where one is due; none otherwise, which is told."""
+    said = {name: getattr(options, name) for name in SAID_AT_A_START}
+    try:
+        run = client.projects.get(options.project).start_run(**fields_of(options.field), **said)
+    except ConflictError as error:
+        if error.code != "no_run_due":
+            raise
+        return {"started": False, "why": error.detail}
+    job = run.work_of_state()
+    if job is not None:
+        job.wait(timeout=options.timeout, progress=not options.json)
+    return {"started": True, **_facts(run.refresh())}
+
+
+def fields_of(given: Sequence[str]) -> dict[str, Any]:
+    """Of `NAME=TEXT`, or `NAME:=JSON` for what is no text."""
+    found: dict[str, Any] = {}
+    for one in given:
+        name, sign, value = one.partition("=")
+        if not sign:
+            raise ValueError(f"{one!r} is neither NAME=TEXT nor NAME:=JSON")
+        found[name.removesuffix(":")] = json.loads(value) if name.endswith(":") else value
+    return found
+
+
+def analyse(client: Client, options: Any) -> Any:
+    return _facts(nights.analyse(_run(client, options), **_patience(options)))
+
+
+def route(client: Client, options: Any) -> Any:
+    return _facts(nights.route(_run(client, options), **_patience(options)))
+
+
+def take_in(client: Client, options: Any) -> Any:
+    run = _run(client, options)
+    came = nights.take_in(run, accept_missing=options.accept_missing, **_patience(options))
+    return {"taken_in": came, **_facts(run)}
+
+
+def _run(client: Client, options: Any) -> Run:
+    return nights.run_of(client.projects.get(options.project), options.run)
+
+
+def _patience(options: Any) -> dict[str, Any]:
+    return {"timeout": options.timeout, "progress": not options.json}
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    facts = {"run": run.number, "state": run.state, "left": run.left_to_label, "certified": run.certified}
+    return facts | ({"sentence": run.sentence} if run.sentence else {})
+
+
+def deliver(client: Client, options: Any) -> Any:
+    project = client.projects.get(options.project)
+    run, folder = nights.run_of(project, options.run), Path(options.folder)
+    nights.refuse_undeliverable(run, complete=options.complete)
+    since = nights.base_of(project, run, options.since, folder)
+    delivery = run.deliver(
+        options.formats.split(","),
+        since=since,
+        filters=fields_of(options.filter),
+        unless_delivered=options.unless_delivered,
+        **_patience(options),
+    )
+    left = delivery.made or (not options.since and not delivery.is_in(folder))
+    files = [str(path) for path in delivery.download(folder)] if left else []
+    return {"delivery": delivery.id, "number": delivery["number"], "made": delivery.made, "files": files}
+
+
+def label_config(client: Client, options: Any) -> Any:
+    config = client.projects.get(options.project).label_config()
+    if not options.file:
+        return config
+    Path(options.file).write_text(config, encoding="utf-8")
+    return {"file": options.file}
+
+
+def erase_items(client: Client, options: Any) -> Any:
+    if not options.yes:
+        raise ValueError("nothing brings the content of an item back: say --yes")
+    return dict(client.projects.get(options.project).erase_items(options.item))
+
+
+def invite(client: Client, options: Any) -> Any:
+    return dict(client.projects.get(options.project).invite(options.name, options.role))
+
+
+def work(client: Client, options: Any) -> Any:
+    run = _run(client, options)
+    waiting = run.waiting_work(options.part)
+    conditions = waiting["conditions"]
+    if options.shape == "cvat":
+        run.cvat_archive(options.file, part=options.part)
+        return {"file": options.file, "items": waiting["waiting"], "conditions": conditions}
+    rows = run.work(options.shape, part=options.part, image_seconds=options.image_seconds)
+    count = _write_lines(options.file, rows)
+    return {"file": options.file, "items": count, "conditions": conditions}
+
+
+def take_back(client: Client, options: Any) -> Told:
+    """Sent in parts; rows are counted over all of them."""
+    run = _run(client, options)
+    if options.file.endswith(".xml"):
+        taken = run.take_back_cvat(
+            options.file, annotator=options.annotator, part=options.part, empty=options.empty
+        )
+        return _taken(dict(taken))
+    people = json.loads(options.people)
+    return _in_parts(
+        _rows_of(options.file), lambda rows: run.take_back(rows, people=people, part=options.part)
+    )
+
+
+def losses(client: Client, options: Any) -> Any:
+    run = _run(client, options)
+    asked, count = run.losses_asked(), _write_lines(options.file, run.losses_to_measure())
+    return {
+        "file": options.file,
+        "items": count,
+        "missing": len(asked["missing"]),
+        "models": asked["models"],
+        "conditions": asked["conditions"],
+    }
+
+
+def give_losses(client: Client, options: Any) -> Told:
+    """Of lines of JSON or a CSV; sent in parts, rows are counted over all of them."""
+    run = _run(client, options)
+    if options.file.endswith(".csv"):
+        with open(options.file, encoding="utf-8-sig", newline="") as file:
+            rows: list[Any] = list(csv.DictReader(file))
+    else:
+        rows = _rows_of(options.file)
+    told = _in_parts(rows, run.give_losses)
+    told.result["missing"] = len(run.losses_asked()["missing"])
+    return told
+
+
+def _write_lines(name: str, rows: Iterable[Mapping[str, Any]]) -> int:
+    count = 0
+    with open(name, "w", encoding="utf-8") as file:
+        for row in rows:
+            count += 1
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return count
+
+
+def _rows_of(name: str) -> list[Any]:
+    """Of a list as JSON, or of one row a line."""
+    with open(name, encoding="utf-8") as file:
+        text = file.read()
+    if text.lstrip().startswith("["):
+        return list(json.loads(text))
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
+
+
+def _in_parts(rows: Sequence[Any], send: Callable[[Sequence[Any]], Taken]) -> Told:
+    told: dict[str, Any] = {"stored": 0, "known": 0, "refused": []}
+    for first in range(0, len(rows), MOST_ROWS):
+        taken = send(rows[first : first + MOST_ROWS])
+        told["stored"] += taken["stored"]
+        told["known"] += taken["known"]
+        told["refused"] += [{**one, "row": one["row"] + first} for one in taken["refused"]]
+    return _taken(told)
+
+
+def _taken(told: Mapping[str, Any]) -> Told:
+    refused = told["refused"]
+    lines = [f"row {one['row']}{_of_item(one)}: {one['reason']}" for one in refused[:MOST_PROBLEMS]]
+    if (more := len(refused) - len(lines)) > 0:
+        lines.append(f"... and {more:,} more")
+    return Told(dict(told), lines, len(refused))
+
+
+def _of_item(refused: Mapping[str, Any]) -> str:
+    return f" ({refused['name']})" if refused.get("name") else ""
+
+
+def request(client: Client, options: Any) -> Any:
+    text = sys.stdin.read() if options.data == "-" else options.data
+    return client.request(options.method, options.path, json=json.loads(text) if text else None)
