@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from hypac_verify.certificate import LOSSES as KNOWN
+from hypac_verify.certificate import LOSSES as KNOWN, NO_BOUNDS
 from hypac_verify.command import check
+from hypac_verify.delivered_file import OTHERS, READABLE
+from routing.core.bounds import BOUNDS
 from routing.core.losses import LOSSES
 from routing.core.verify import verify
+from routing.delivery.formats import FORMATS
 from testbed.forgeries import canonical
 from tests.core.certificates import make_files
 from tests.core.expert_runs import ExpertRun
@@ -122,7 +125,7 @@ def test_version_5(changes: dict[str, Any], seed: int, tmp_path: Path) -> None:
     ("changes", "why"),
     [
         ({"rule": "split_fixed_sequence"}, "learnt from labels"),
-        ({"target": "pool", "bound": "hoeffding_bentkus"}, "none of the exact ones"),
+        ({"target": "pool", "bound": "hoeffding_bentkus"}, "none of those that are known"),
         ({"target": "pool", "p": "0.9", "p_min": "0.85"}, "no exact test"),
     ],
 )
@@ -148,3 +151,12 @@ def test_chains_without_end_are_refused_before_they_are_tested(tmp_path: Path) -
 
 def test_every_loss_that_a_certificate_may_name_is_known() -> None:
     assert set(LOSSES.names()) == KNOWN
+
+
+def test_of_bounds_that_are_not_known_the_tests_are_left_open() -> None:
+    """One of a team's own may hold its level; what holds none is a fault."""
+    assert {bound.name for bound in BOUNDS if not bound.certifies} == NO_BOUNDS
+
+
+def test_every_file_of_a_format_is_read_or_said_to_be_none() -> None:
+    assert {writer.file_name.rstrip("/") for writer in FORMATS.values()} == {*READABLE, *OTHERS}

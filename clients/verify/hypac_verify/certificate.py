@@ -46,11 +46,13 @@ SOON = 30
 LARGEST_BITS = 4 * 10**6
 """Of the numbers in an exact tail: with more it takes minutes."""
 KEYS = {"format", "version", "plan", "pool", "draw", "provenance", "chains", "result"}
-INEXACT = {"betting_upper", "hoeffding", "empirical_bernstein", "hoeffding_bentkus"}
+NO_BOUNDS = {"clt", "betting"}
+"""Reproductions of the paper, which hold no level."""
 LOSSES = {
     "zero_one", "exact_match", "numeric", "set_equal", "math_equivalence", "jaccard", "cosine_distance",
     "token_f1", "box_f1", "boxes_right", "measured_elsewhere",
 }  # fmt: skip
+EXACT = {"population": "binomial", "dataset": "hypergeometric", "pool": "hypergeometric"}
 COMPARISONS = {"pointwise_argmin", "lexicographic"}
 
 
@@ -242,8 +244,8 @@ def _untestable(plan: Plan, asked: int) -> str:
         return "the chain is learnt from labels by regressions, which are not part of this program"
     if plan.varying:
         return "probabilities of asking that vary have no exact test"
-    if plan.bound in INEXACT - {BETTING}:
-        return f"the bound {plan.bound!r} is none of the exact ones"
+    if plan.bound not in (*EXACT.values(), BETTING):
+        return f"the bound {plan.bound!r} is none of those that are known here"
     if same_by(plan) is None and not plan.measured:
         return f"the loss {plan.loss!r} is none of the 0-1 losses that are known here"
     if plan.bound == BETTING:
@@ -269,8 +271,8 @@ def _check_tests(
             f"certificate.json: the rule {plan.rule!r} does not hold its level, and certifies nothing"
         )
         return None, None
-    exact = "binomial" if plan.target == "population" else "hypergeometric"
-    if plan.bound != exact and plan.bound not in INEXACT:
+    exact = EXACT.get(plan.target, "hypergeometric")
+    if plan.bound in {*EXACT.values(), *NO_BOUNDS} - {exact}:
         report.fault(f"certificate.json: the bound {plan.bound!r} certifies nothing for {plan.target!r}")
         return None, None
     if plan.loss not in LOSSES and ":" not in plan.loss:
