@@ -21,7 +21,15 @@ from annotation import failures
 from annotation.common.files import BLOCK
 from annotation.common.storage import StorageError
 from annotation.errors import ConflictError, HypacError, InputError
-from annotation.outside.buckets import CHANGED_MEANWHILE, NO_SUCH_OBJECT, Found, checked_key, unreadable
+from annotation.outside.buckets import (
+    CHANGED_MEANWHILE,
+    LIST_SECONDS,
+    NO_SUCH_OBJECT,
+    Found,
+    checked_key,
+    deadline,
+    unreadable,
+)
 
 CONNECT_SECONDS, SILENT_SECONDS = 5.0, 60.0
 """So long the server may take for a connection, and be silent; the library tries six times."""
@@ -83,11 +91,15 @@ class Repository:
     def __exit__(self, *_: object) -> None:
         """The library keeps its connections for all."""
 
-    def found(self, prefix: str, *, at_most: int | None = None) -> Iterator[Found]:
+    def found(
+        self, prefix: str, *, at_most: int | None = None, seconds: float = LIST_SECONDS
+    ) -> Iterator[Found]:
         """The files of this folder, "" for all, and of those in it."""
+        in_time = deadline(seconds)
         folder, count = prefix.rstrip("/"), 0
         listed = self._api.list_repo_tree(path_in_repo=folder or None, recursive=True, **self._named)
         while True:
+            in_time()
             with _said(self._at):
                 try:
                     entry = next(listed, None)
