@@ -2,6 +2,7 @@
 they are given blind.
 """
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.labelling.validation import GIVEN_ELSEWHERE
@@ -12,12 +13,17 @@ from routing.models import Run
 
 def calibration_labels_from_elsewhere(run: Run) -> int:
     """How many answers about the calibration set came from another program, whether corrected here or not."""
-    found = Label.objects.filter(
+    return _found(run).count()
+
+
+def _found(run: Run) -> QuerySet[Label]:
+    if not run.calibration_batch_id:
+        return Label.objects.none()
+    return Label.objects.filter(
         work_item__batch=run.calibration_batch_id,
         supersedes__isnull=True,
         idempotency_key__startswith=GIVEN_ELSEWHERE,
     )
-    return found.count() if run.calibration_batch_id else 0
 
 
 def elsewhere_in_words(run: Run) -> list[str]:
@@ -29,4 +35,11 @@ def elsewhere_in_words(run: Run) -> list[str]:
         "Labels of the calibration set that people gave in another program: %(count)s. That nobody saw there "
         "what a model, or somebody else, had answered is not known here; the certificate rests on it."
     )
-    return [words % {"count": number(count)}]
+    if run.overlap > 1:  # an item may have several of these
+        words = _(
+            "Labels of the calibration set that people gave in another program: %(count)s, about %(items)s "
+            "items. That nobody saw there what a model, or somebody else, had answered is not known here; "
+            "the certificate rests on it."
+        )
+    items = _found(run).values("work_item__item").distinct().count()
+    return [words % {"count": number(count), "items": number(items)}]
