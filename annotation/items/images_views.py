@@ -138,7 +138,9 @@ class LinkFields(serializers.Serializer[Any]):
 
 
 class LinkBody(serializers.Serializer[Any]):
-    url = serializers.CharField(help_text="Whoever has it reads the image, without a token, as long as its maker may.")
+    url = serializers.CharField(
+        help_text="Whoever has it reads the image, without a token, as long as its maker may."
+    )
     expires_at = serializers.DateTimeField()
 
 
