@@ -1,4 +1,4 @@
-"""Temporary folders that a process holds as long as it lives: what a killed one leaves is found and removed."""
+"""Temporary folders that a process holds as long as it lives: what a killed one leaves is removed."""
 
 import fcntl
 import logging

@@ -1,6 +1,6 @@
 """Addresses under which an image is there for a short time without logging in, for a program that shows it in
-a page and can send no token. The signature holds the image, the time and who made it: whether that person may see
-the image is asked when it is made, and again each time it is used.
+a page and can send no token. The signature holds the image, the time and who made it: whether that person may
+see the image is asked when it is made, and again each time it is used.
 """
 
 import time

@@ -12,7 +12,13 @@ import pytest
 from annotation.common import own_folders
 from annotation.common.own_folders import HELD, OwnFolder, remove_left
 
-HOLDS = "import fcntl, sys; f = open(sys.argv[1], 'wb'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); input()"
+HOLDS = """
+import fcntl, sys
+held = open(sys.argv[1], "wb")
+fcntl.flock(held, fcntl.LOCK_EX)
+print("held", flush=True)
+input()
+"""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The token of a data set goes to the server that the operator named, and to no other, wherever answers lead."""
+"""The token of a data set goes to the server that the operator named alone, wherever answers lead."""
 
 import httpx2
 import pytest
