@@ -73,7 +73,7 @@ def linked_image(request: HttpRequest, name: str) -> HttpResponseBase:
     they may show it; nobody keeps it for longer than it holds.
     """
     link = link_of(name)
-    project = link and _project_of(link)
+    project = _project_of(link) if link else None
     if link is None or project is None:
         words = _("This address holds no longer, or is none of ours.")
         return HttpResponse(f"{words}\n", status=404, content_type="text/plain; charset=utf-8")

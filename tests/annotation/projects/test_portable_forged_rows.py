@@ -51,7 +51,7 @@ ROWS: dict[str, tuple[Callable[[Lines], Any], str]] = {
         "one of its sentences cannot be said",
     ),
     "words without their values": (
-        lambda all_: all_[JOB][0].update(stage_params={"template": "x"}), "one of its sentences cannot be said"
+        lambda all_: all_[JOB][0].update(stage_params={"template": "x"}), "sentences cannot be said"
     ),
     "words that would fill the memory": (
         lambda all_: all_[JOB][0].update(stage_params=LONG), "a place that no sentence has"
