@@ -36,7 +36,8 @@ def test_a_log_in_begins_a_session_and_a_log_out_ends_it_wherever_it_is_used() -
     assert given.value != planted, "whoever knows the session of before knows nothing"
     assert not is_in(with_session(planted))
     assert is_in(with_session(given.value))
-    client.post("/logout/")
+    answer = client.post("/logout/")
+    assert answer.headers["Clear-Site-Data"] == '"cache"', "and nothing that waits in the browser"
     assert not is_in(with_session(given.value))
 
 
