@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db import models
 
 from annotation.errors import InputError
+from annotation.imports.bucket_sync import HowToImport
+from annotation.imports.columns import IMPORT
 from annotation.jobs.jobs import UNFINISHED
 from annotation.jobs.kinds import KINDS
 from annotation.models import Job, Membership, Project, StoredFile
@@ -185,6 +187,16 @@ def _people(archive: Archive) -> Iterator[Person]:
         yield person
 
 
+def _check_import(params: Row) -> None:
+    """Pages offer what an import says of its columns for the next one."""
+    try:
+        if type(params["file"]) is not int:
+            raise TypeError
+        HowToImport.of(params)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise Wrong("params: it is an import that names no file, or no columns") from None
+
+
 # --- What single tables are asked ---------------------------------------------------------------------------
 
 
@@ -256,6 +268,8 @@ class _Looks:
             raise Wrong(f"this version knows no work of the kind {row['kind'][:40]!r}")
         if row["state"] in UNFINISHED:
             raise Wrong(f"its work has not ended, it is {row['state']}")
+        if row["kind"] == IMPORT:
+            _check_import(row["params"])
 
     def _member(self, row: Row) -> None:
         if row["role"] == Membership.Role.OWNER and row["is_active"]:

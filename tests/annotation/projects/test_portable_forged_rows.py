@@ -35,6 +35,10 @@ def relinked(all_: Lines, change: Callable[[dict[str, Any]], None]) -> None:
 ROWS: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "a list for an object": (lambda all_: all_[ITEM][0].update(data=[1]), "data: it is no object"),
     "a text for an object": (lambda all_: all_[JOB][0].update(params="x"), "params: it is no object"),
+    "an import of nothing": (
+        lambda all_: next(job for job in all_[JOB] if job["kind"] == "import").update(params={}),
+        "an import that names no file",
+    ),
     "an object for a list": (lambda all_: all_[ITEM][0].update(fields={}), "fields: it is no list"),
     "a ledger that was emptied": (lambda all_: all_[LEDGER].clear(), "ledger lacks an entry: run 1"),
     "a ledger without its end": (lambda all_: all_[LEDGER].pop(), "ledger lacks an entry: run"),
@@ -88,7 +92,9 @@ def test_what_a_job_said_of_the_inside_of_its_server_stays_there(tmp_path: Path)
     told = failures.WORKERS_DIED.error(attempts=3)
     for number, error in enumerate((secret, told)):
         columns = failures.columns_of(error)
-        Job.objects.create(project=project, kind="import", state="failed", unique_key=f"k{number}", **columns)
+        Job.objects.create(
+            project=project, kind="measure", state="failed", unique_key=f"k{number}", **columns
+        )
     path = tmp_path / "p.zip"
     export_project(slug=project.slug, target=path)
     there = carried(project, tmp_path)
