@@ -329,6 +329,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "account": {"GET", "POST"},
     "account_data": {"GET"},
     "account_erase": {"POST"},
+    "log_out_elsewhere": {"POST"},
     "mail_ask": {"POST"},
     "mail_confirm": {"GET", "POST"},
     "go": {"GET"},
