@@ -164,4 +164,8 @@ UNKNOWN_KIND = register(
 )
 DATABASE = register("database", gettext_noop("The database could not be used: %(error)s"))
 UNEXPECTED = register("unexpected", gettext_noop("Unexpected error: %(error)s"))
+STAYED_BEHIND = register(
+    "stayed_behind",
+    gettext_noop("It failed on the server that the project came from. What was wrong there did not travel."),
+)
 OUT_OF_MEMORY = register("out_of_memory", _out_of_memory)

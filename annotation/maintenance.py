@@ -1,7 +1,7 @@
 """What is looked after every few seconds: by a worker whom beat asks, or by `manage.py serve`."""
 
 from annotation import retention
-from annotation.common import attempts, once
+from annotation.common import attempts, once, own_folders
 from annotation.common.api import idempotency
 from annotation.imports import bucket_sync
 from annotation.jobs import jobs
@@ -26,3 +26,4 @@ def run_maintenance() -> None:
     project_removal.try_again()
     guidelines.render_outdated()
     retention.forget_old()
+    own_folders.remove_left()

@@ -65,6 +65,9 @@ class RoutingPort(Protocol):
         `again`: those whose writing failed, too. Returns how many that is.
         """
 
+    def unwritten(self, *, sync: BucketSync) -> tuple[int, str]:
+        """How many deliveries are to be in a bucket and are written by no job, and what to do, in words."""
+
     # --- What the roster says ---
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
@@ -205,6 +208,9 @@ class NoRouting:
 
     def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
         return 0
+
+    def unwritten(self, *, sync: BucketSync) -> tuple[int, str]:
+        return 0, ""
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
         return None

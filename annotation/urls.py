@@ -33,6 +33,7 @@ urlpatterns = [
     path("sign-on/log-out/", sign_on.sign_on_log_out, name="sign_on_log_out"),
     path("account/", accounts.account, name="account"),
     path("account/erase/", accounts.account_erase, name="account_erase"),
+    path("account/log-out-elsewhere/", accounts.log_out_elsewhere, name="log_out_elsewhere"),
     path("account/data/", accounts.account_data, name="account_data"),
     path("password/", accounts.password, name="password"),
     path("password/<str:uidb64>/<str:token>/", accounts.reset, name="password_reset"),

@@ -7,6 +7,7 @@ rolled back. It holds ids and where to ask for the rest: no label, no prediction
 import json
 import uuid
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.db import connection, transaction
@@ -41,18 +42,28 @@ EVENTS: dict[str, str | Promise] = {
     "project.archived": _("The project has been archived"),
 }
 TEST = "webhook.test"
+NO_MORE: Mapping[str, Any] = MappingProxyType({})
 # Of messages that are told once in all, whoever comes to tell them again.
 _ONCE = uuid.UUID("5d0f3a3c-3c55-4a55-9d0c-6a8f1c1f7f3e")
 
 
-def emit(*, project: Project, event: str, data: Mapping[str, Any], key: str = "") -> int:
+def emit(
+    *,
+    project: Project,
+    event: str,
+    data: Mapping[str, Any],
+    key: str = "",
+    letter: Mapping[str, Any] | None = NO_MORE,
+) -> int:
     """Tell the project's addresses that want it; returns how many. Call it in the transaction of what
-    happened. Of the same `key` only the first call has an effect.
+    happened. Of the same `key` only the first call has an effect. `letter` is what its e-mail has besides
+    `data`, None where there is to be none.
     """
     wanting = wanted_by(project, event)
     if wanting:
         store(wanting, project=project, event=event, data=data, key=key)
-    tell_leaders(project=project, event=event, data=data, key=key)
+    if letter is not None:
+        tell_leaders(project=project, event=event, data={**data, **letter}, key=key)
     return len(wanting)
 
 

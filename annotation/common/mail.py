@@ -17,7 +17,7 @@ from annotation.models import Mail, Membership, Project, User
 
 CONFIRM, PASSWORD, INVITATION, WORK = "confirm", "password", "invitation", "work"
 # Of what happens in projects (annotation.common.events), what is told to those who lead one.
-TOLD = ("run.calibration_done", "run.audit_alarm", "annotator.paused", "job.failed")
+TOLD = ("run.calibration_done", "run.audit_alarm", "certificate.broken", "annotator.paused", "job.failed")
 MINUTES = 10
 LEADERS = (Membership.Role.OWNER, Membership.Role.MANAGER)
 

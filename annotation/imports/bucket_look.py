@@ -5,6 +5,7 @@ their names, each by an import like that of an uploaded file. A file whose impor
 before its content changes, whatever dies in between.
 """
 
+import hashlib
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from django.utils.translation import gettext_noop
 from annotation import failures
 from annotation.common.files import store_file
 from annotation.errors import ConflictError, HypacError, InputError, UnderWayError
-from annotation.imports.bucket_sync import HowToImport
+from annotation.imports.bucket_sync import HowToImport, looks_of
 from annotation.imports.columns import IMPORT
 from annotation.imports.fetching import IN_MEMORY, MAX_OBJECTS, OTHER_IMPORT, check_size
 from annotation.imports.upload import start_import
@@ -26,14 +27,16 @@ from annotation.jobs.context import JobContext
 from annotation.models import BucketFile, BucketSync, Job, StoredFile
 from annotation.outside.buckets import (
     CHANGED_MEANWHILE,
+    KEYS_REFUSED,
     NO_SUCH_OBJECT,
+    REFUSED,
     Bucket,
     Found,
     checked_key,
     unreadable,
 )
 from annotation.outside.connections import place_of
-from annotation.outside.hub import Repository
+from annotation.outside.hub import REFUSED as HUB_REFUSED, TOKEN_REFUSED, Repository
 from annotation.permissions import access_to
 from annotation.ports import routing_port
 from annotation.words import Words
@@ -41,6 +44,9 @@ from annotation.words import Words
 AT_ONCE = 1000
 LOOK_SECONDS = 2
 MOST_KEY_BYTES = 1024
+MOST_DENIED = 20
+"""So many objects in a row that the store does not hand out end a look: then it is not about one of them."""
+DENIED = {KEYS_REFUSED.code, REFUSED.code, TOKEN_REFUSED.code, HUB_REFUSED.code}
 ONCE = WROTE, LISTED = "wrote_deliveries", "listed_files"
 FIELDS = ("file", "key", "format", "id_column", "text_column", "keep_labels", "add_duplicates", "encoding")
 
@@ -86,7 +92,8 @@ class _Look:
         self.counts = Counts(**known)
         # What is done once, however many attempts wait for other imports behind it.
         self.once = {name: True for name in ONCE if context.job.result.get(name)}
-        self._left: list[int] = []  # changed while they were read
+        self._left: list[int] = []  # for the next look: changed while they were read, or denied
+        self._read = self._denied_in_a_row = 0
 
     def write(self, *, again: bool) -> None:
         """Have deliveries written that are not there yet; `again`: those whose writing failed, too."""
@@ -111,11 +118,12 @@ class _Look:
         while page := list(islice(listed, AT_ONCE)):
             if (number := number + len(page)) > MAX_OBJECTS:
                 raise TOO_MANY.error(most=f"{MAX_OBJECTS:,}", key=self.prefix)
-            objects = {found.key: found for found in page if not found.key.endswith("/")}
+            self.context.progress()
+            if not all(found.key.startswith(self.prefix) for found in page):
+                raise unreadable()  # that is not what was asked for
+            objects = {_storable_key(found.key): found for found in page if not found.key.endswith("/")}
             for key in objects:
                 gone.pop(key, None)
-                if len(key.encode()) > MOST_KEY_BYTES or "\0" in key or not key.startswith(self.prefix):
-                    raise unreadable()  # no store has such an object there
             self._store(objects)
         left = iter(gone.values())
         while pks := list(islice(left, AT_ONCE)):
@@ -127,7 +135,7 @@ class _Look:
 
     def _store(self, objects: dict[str, Found]) -> None:
         known = {row.key: row for row in self.sync.files.filter(key__in=objects)}
-        new = [objects[key] for key in objects if key not in known]
+        new = {key: found for key, found in objects.items() if key not in known}
         changed = [
             row
             for key, row in known.items()
@@ -140,8 +148,8 @@ class _Look:
                 raise NO_SYNC.error()
             fields: dict[str, Any] = {"state": BucketFile.State.WAITING, "changed_at": Now()}
             BucketFile.objects.bulk_create(
-                BucketFile(sync=self.sync, key=found.key, etag=found.etag[:200], size=found.size, **fields)
-                for found in new
+                BucketFile(sync=self.sync, key=key, etag=found.etag[:200], size=found.size, **fields)
+                for key, found in new.items()
             )
             for row in changed:
                 found = objects[row.key]
@@ -152,18 +160,19 @@ class _Look:
             self._keep_counts()
 
     def take(self) -> None:
-        """Import what waits, one file after the other. Raises a HypacError that is not permanent while
-        another import into the project is under way.
+        """Import what waits, one file after the other, last what an earlier look was denied. Raises a
+        HypacError that is not permanent while another import into the project is under way.
         """
-        while True:
-            waiting = self.sync.files.filter(state=BucketFile.State.WAITING).order_by("key")
+        while self._denied_in_a_row < MOST_DENIED:
+            waiting = self.sync.files.filter(state=BucketFile.State.WAITING).order_by("error", "key")
             rows = list(waiting.exclude(pk__in=self._left)[:AT_ONCE])
             if not rows:
                 return
             settled = self.counts.taken + self.counts.refused
             self.context.progress(done=settled, total=settled + waiting.count())
             for row in rows:
-                self._take(row)
+                if self._denied_in_a_row < MOST_DENIED:
+                    self._take(row)
 
     def _take(self, row: BucketFile) -> None:
         self._wait_for_others()  # before the file is brought, perhaps to wait then
@@ -176,6 +185,8 @@ class _Look:
                 row.delete()
             elif error.where == "key":
                 self._refuse(row, error)
+            elif error.code in DENIED:
+                self._deny(row, error)
             else:
                 raise
         except ConflictError as error:
@@ -183,6 +194,7 @@ class _Look:
                 raise
             self._left.append(row.pk)  # the next look finds it as it is then
         if stored is not None:
+            self._read, self._denied_in_a_row = self._read + 1, 0
             self._check_again()
             self._import(row, stored)
 
@@ -208,14 +220,20 @@ class _Look:
                 media_type="application/octet-stream",
             )
 
+    def _begun(self, row: BucketFile, stored: StoredFile) -> Job | None:
+        """The import of this content that an attempt began whose worker died before it could say so: one of
+        this look, or of one that was given up.
+        """
+        looks = looks_of(self.sync).exclude(state=Job.State.DONE)
+        unsaid = set(looks.values_list("pk", flat=True))
+        imports = self.context.job.project.jobs.filter(kind=IMPORT)
+        begun = imports.filter(params__file=stored.pk, params__key=row.key).order_by("-pk")
+        return next((job for job in begun if job.params.get("fetch") in unsaid), None)
+
     def _import(self, row: BucketFile, stored: StoredFile) -> None:
         project, user = self.context.job.project, self.context.job.created_by
-        # That of an attempt whose worker died before it could say so.
-        earlier = project.jobs.filter(
-            kind=IMPORT, params__fetch=self.context.job.pk, params__file=stored.pk, params__key=row.key
-        ).first()
         try:
-            job = earlier or start_import(
+            job = self._begun(row, stored) or start_import(
                 project=project,
                 user=user,  # type: ignore[arg-type]
                 stored_file=stored,
@@ -266,9 +284,20 @@ class _Look:
     def _refuse(self, row: BucketFile, error: HypacError) -> None:
         if error.where in FIELDS:  # of a form that nobody has before them
             error = HypacError(error.message, code=error.code, params=error.params)
-        told = failures.columns_of(error)
-        part = {"failure": told["error_code"], "params": told["error_params"], "words": told["error"]}
-        self._settle(row, state=BucketFile.State.REFUSED, error=told["error"], error_part=part)
+        self._settle(row, state=BucketFile.State.REFUSED, **_why(error))
+
+    def _deny(self, row: BucketFile, error: HypacError) -> None:
+        """The store does not hand out this object: the others go on, and each later look asks for it again.
+        Raises the error where that is new, and the same of all that was asked for.
+        """
+        why = _why(HypacError(error.message, code=error.code, params=error.params))
+        is_new = row.error != why["error"]
+        if is_new:
+            self._settle(row, state=BucketFile.State.WAITING, **why)
+        self._left.append(row.pk)
+        self._denied_in_a_row += 1
+        if is_new and not self._read and self._denied_in_a_row == MOST_DENIED:
+            raise error
 
     def _settle(self, row: BucketFile, *, state: BucketFile.State, **fields: Any) -> None:
         if state == BucketFile.State.TAKEN:
@@ -276,11 +305,27 @@ class _Look:
         else:
             self.counts.refused += 1
         with self.context.chunk(done=self.counts.taken + self.counts.refused):
-            BucketFile.objects.filter(pk=row.pk).update(state=state, changed_at=Now(), **fields)
+            told = {"error": "", "error_part": {}, **fields}
+            BucketFile.objects.filter(pk=row.pk).update(state=state, changed_at=Now(), **told)
             self._keep_counts()
 
     def _keep_counts(self) -> None:
         Job.objects.filter(pk=self.context.job.pk).update(result=asdict(self.counts) | self.once)
+
+
+def _why(error: HypacError) -> dict[str, Any]:
+    """The columns of a file that say why it is not imported."""
+    told = failures.columns_of(error)
+    part = {"failure": told["error_code"], "params": told["error_params"], "words": told["error"]}
+    return {"error": told["error"], "error_part": part}
+
+
+def _storable_key(key: str) -> str:
+    """The key; of one that cannot be stored a name that tells it apart, and that `checked_key` refuses."""
+    if len(key.encode()) <= MOST_KEY_BYTES and "\0" not in key:
+        return key
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return f"{key[:1000].replace(chr(0), '?')}/./{digest}"
 
 
 def _place(sync: BucketSync) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -21,8 +20,9 @@ from annotation.common.api.conditional import created
 from annotation.common.api.streams import AnyType
 from annotation.common.downloads import download
 from annotation.errors import HypacError
-from annotation.items.image_links import LONGEST, USUAL, image_of, signed_name
-from annotation.models import Item, Project, StoredFile
+from annotation.items.image_links import LONGEST, USUAL, Link, link_of, signed_name
+from annotation.models import Item, Project, StoredFile, User
+from annotation.permissions import access_to
 
 # What the importer accepts; whatever else a file may claim to be is not sent as that.
 MEDIA_TYPES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}
@@ -72,20 +72,28 @@ def linked_image(request: HttpRequest, name: str) -> HttpResponseBase:
     """The image of a signed address, for whoever has it. Only pages of other sites need such a one, so that
     they may show it; nobody keeps it for longer than it holds.
     """
-    if (found := image_of(name)) is None:
+    link = link_of(name)
+    project = _project_of(link) if link else None
+    if link is None or project is None:
         words = _("This address holds no longer, or is none of ours.")
         return HttpResponse(f"{words}\n", status=404, content_type="text/plain; charset=utf-8")
-    project_id, sha256, left = found
     try:
-        project = get_object_or_404(Project, pk=project_id, deleting_at__isnull=True)
-        response = image_answer(request, project, sha256)
+        response = image_answer(request, project, link.sha256)
     except HypacError as error:
         return HttpResponse(
             f"{error.message}\n", status=status_of(error), content_type="text/plain; charset=utf-8"
         )
-    response.headers["Cache-Control"] = f"private, max-age={left}"
+    response.headers["Cache-Control"] = f"private, max-age={link.left}"
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
+
+
+def _project_of(link: Link) -> Project | None:
+    """None where whoever made the address may see the project's images no more."""
+    project = Project.objects.filter(pk=link.project_id, deleting_at__isnull=True).first()
+    maker = User.objects.filter(pk=link.maker_id).first()
+    access = access_to(maker, project.slug) if project and maker else None
+    return access.project if access and access.allows("project.view") else None
 
 
 def status_of(error: HypacError) -> int:
@@ -130,7 +138,9 @@ class LinkFields(serializers.Serializer[Any]):
 
 
 class LinkBody(serializers.Serializer[Any]):
-    url = serializers.CharField(help_text="Whoever has it reads the image, without a token.")
+    url = serializers.CharField(
+        help_text="Whoever has it reads the image, without a token, as long as its maker may."
+    )
     expires_at = serializers.DateTimeField()
 
 
@@ -144,7 +154,9 @@ class ItemImageLink(ProjectView):
         """A signed address of the image, which needs no token and holds for a short time."""
         seconds = self.parsed(LinkFields)["seconds"]
         stored_image(self.access.project, sha256)
-        name, until = signed_name(project_id=self.access.project.pk, sha256=sha256, seconds=seconds)
+        name, until = signed_name(
+            project_id=self.access.project.pk, sha256=sha256, maker_id=self.access.user.pk, seconds=seconds
+        )
         url = request.build_absolute_uri(reverse("image_link", args=[name]))
         content = {"url": url, "expires_at": datetime.fromtimestamp(until, UTC)}
         return created(content, "image_link", name=name)

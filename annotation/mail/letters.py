@@ -16,6 +16,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import get_language, gettext as _, gettext_noop, ngettext, override
 
+from annotation import failures
 from annotation.common import mail as kinds
 from annotation.models import Invitation, Job, Mail, Membership, User
 from annotation.outside.secrets import decrypt
@@ -198,6 +199,21 @@ def _run(mail: Mail) -> Letter:
     return Letter(subject, [line], _("Open the run"), path, NOTICES)
 
 
+def _broken(mail: Mail) -> Letter:
+    named = {"project": mail.data["name"], "run": mail.data["run"]}
+    lines = [
+        _("The certificate of run %(run)s in %(project)s no longer holds.") % named,
+        failures.part_in_words(mail.data["why"], mail.data["why"]["words"]),
+        _(
+            "What was delivered from this run is promised no more: tell whoever uses it. For labels with a "
+            "certificate start a new run."
+        ),
+    ]
+    path = reverse("run", args=[mail.data["project"], mail.data["run"]])
+    subject = _("%(project)s: the certificate of run %(run)s no longer holds") % named
+    return Letter(subject, lines, _("Open the run"), path, NOTICES)
+
+
 def _paused(mail: Mail) -> Letter:
     named = {"project": mail.data["name"]}
     lines = [
@@ -231,6 +247,7 @@ LETTERS: dict[str, Callable[[Mail], Letter]] = {
     kinds.WORK: _work,
     **dict.fromkeys(RUNS, _run),
     **dict.fromkeys(LOG_IN, _log_in),
+    "certificate.broken": _broken,
     "annotator.paused": _paused,
     "job.failed": _job_failed,
 }

@@ -7,6 +7,7 @@ so that no address leads into the server's own network.
 
 import hashlib
 import re
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -117,12 +118,29 @@ UNREADABLE = failures.register(
 OTHER_BYTES = failures.register(
     "store_other_bytes", gettext_noop("The store gave %(got)s bytes of “%(key)s” in place of %(wanted)s.")
 )
+LISTS_TOO_SLOWLY = failures.register(
+    "store_lists_too_slowly",
+    gettext_noop("The store did not list its objects within %(seconds)s seconds. Choose a smaller folder."),
+)
 NOT_JOINED = failures.register(
     "parts_not_joined", gettext_noop("The store could not put the parts together.")
 )
 OTHER_BYTES_SENT = failures.register(
     "store_got_other_bytes", gettext_noop("The store says that it got other bytes than were sent.")
 )
+
+
+def deadline(seconds: float) -> Callable[[], None]:
+    """What raises a HypacError that is not permanent once so much time has passed since this call."""
+    end = time.monotonic() + seconds
+
+    def check() -> None:
+        if time.monotonic() > end:
+            raise LISTS_TOO_SLOWLY.error(
+                raised_as=HypacError, where="connection", permanent=False, seconds=int(seconds)
+            )
+
+    return check
 
 
 def checked_key(key: str) -> str:
@@ -176,6 +194,8 @@ def parsed(answer: NetResponse) -> ElementTree.Element:
 # --- What is done in a bucket ---
 PIECE = 8 * 1024**2
 """One request reads so much."""
+LIST_SECONDS = 600
+"""So long all requests of one listing may take: a page may have a single object."""
 PART = 16 * 1024**2
 """What is larger is sent in parts of this size: at most 10,000 of them, so 156 GiB."""
 SHA256 = "x-amz-meta-sha256"
@@ -203,13 +223,17 @@ class Bucket:
     def __exit__(self, *_: object) -> None:
         self._requests.close()
 
-    def found(self, prefix: str, *, at_most: int | None = None) -> Iterator[Found]:
+    def found(
+        self, prefix: str, *, at_most: int | None = None, seconds: float = LIST_SECONDS
+    ) -> Iterator[Found]:
         """The objects whose key begins so, in the order of their keys."""
+        in_time = deadline(seconds)
         asked = {"list-type": "2", "prefix": prefix, "max-keys": str(min(at_most or 1000, 1000))}
         # A key may have signs that XML cannot hold, and one of them would hide all the others.
         asked["encoding-type"] = "url"
         count = 0
         while True:
+            in_time()
             page = parsed(self._answer("GET", query=asked))
             before = count
             is_quoted = page.findtext("EncodingType") == "url"

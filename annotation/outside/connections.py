@@ -26,6 +26,8 @@ BRANCH = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._/-]{0,59}")
 REGION = re.compile(r"[a-z0-9-]{1,60}")
 ACCESS_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 TRY_BYTES = 1
+PAGE_SECONDS = 20
+"""So long somebody waits for a list of objects on a page."""
 
 
 def create_connection(*, project: Project, actor: User, secret: str = "", **fields: Any) -> Connection:
@@ -106,7 +108,7 @@ def listed(*, connection: Connection, below: str) -> tuple[list[Found], bool]:
     """
     prefix = connection.prefix + folder(below, where="folder")
     with place_of(connection) as place:
-        found = list(place.found(prefix, at_most=limits.LISTED + 1))
+        found = list(place.found(prefix, at_most=limits.LISTED + 1, seconds=PAGE_SECONDS))
     return found[: limits.LISTED], len(found) > limits.LISTED
 
 
@@ -116,7 +118,7 @@ def try_connection(*, connection: Connection) -> int:
     Raises NetError, InputError and others as `annotation.outside.buckets` does.
     """
     with place_of(connection) as bucket:
-        return len(list(bucket.found(connection.prefix, at_most=TRY_BYTES)))
+        return len(list(bucket.found(connection.prefix, at_most=TRY_BYTES, seconds=PAGE_SECONDS)))
 
 
 def place_of(connection: Connection) -> Bucket | Repository:

@@ -6,7 +6,6 @@ That server is the operator's choice, no address that people enter: the library 
 
 import errno
 import hashlib
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,9 +18,18 @@ from django.utils.translation import gettext_noop
 
 from annotation import failures
 from annotation.common.files import BLOCK
+from annotation.common.own_folders import OwnFolder
 from annotation.common.storage import StorageError
 from annotation.errors import ConflictError, HypacError, InputError
-from annotation.outside.buckets import CHANGED_MEANWHILE, NO_SUCH_OBJECT, Found, checked_key, unreadable
+from annotation.outside.buckets import (
+    CHANGED_MEANWHILE,
+    LIST_SECONDS,
+    NO_SUCH_OBJECT,
+    Found,
+    checked_key,
+    deadline,
+    unreadable,
+)
 
 CONNECT_SECONDS, SILENT_SECONDS = 5.0, 60.0
 """So long the server may take for a connection, and be silent; the library tries six times."""
@@ -83,11 +91,15 @@ class Repository:
     def __exit__(self, *_: object) -> None:
         """The library keeps its connections for all."""
 
-    def found(self, prefix: str, *, at_most: int | None = None) -> Iterator[Found]:
+    def found(
+        self, prefix: str, *, at_most: int | None = None, seconds: float = LIST_SECONDS
+    ) -> Iterator[Found]:
         """The files of this folder, "" for all, and of those in it."""
+        in_time = deadline(seconds)
         folder, count = prefix.rstrip("/"), 0
         listed = self._api.list_repo_tree(path_in_repo=folder or None, recursive=True, **self._named)
         while True:
+            in_time()
             with _said(self._at):
                 try:
                     entry = next(listed, None)
@@ -107,7 +119,7 @@ class Repository:
 
     def pieces(self, found: Found) -> Iterator[bytes]:
         """The content, as it was when it was found: raises ConflictError where it is changed meanwhile."""
-        with tempfile.TemporaryDirectory(prefix="hypac-hub-") as folder:
+        with OwnFolder("hub") as folder:
             with _said(self._at):
                 path = _library().hf_hub_download(
                     filename=checked_key(found.key),
@@ -201,13 +213,26 @@ def _library() -> Any:
 
 
 def _client() -> Any:
-    """The library's own, which would wait for ever."""
+    """The library's own, which would wait for ever, and sends the token to hosts of huggingface.co, too,
+    where another server leads there.
+    """
     import httpx2
     from huggingface_hub.utils import _http
 
     client = _http.default_client_factory()
     client.timeout = httpx2.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
+    hooks = client.event_hooks
+    client.event_hooks = {**hooks, "request": [*hooks["request"], _without_token_elsewhere]}
     return client
+
+
+def _without_token_elsewhere(request: Any) -> None:
+    """Asked of each request, also where an answer led to it: the token is for one server alone."""
+    import httpx2
+
+    url, own = request.url, httpx2.URL(settings.HYPAC_HUB_ENDPOINT)
+    if (url.scheme, url.host, url.port) != (own.scheme, own.host, own.port):
+        request.headers.pop("authorization", None)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from annotation.people.password_links import chose_before_link, link_in_words, t
 from annotation.people.second_factor import steps
 from annotation.people.second_factor.forms import PasswordForm
 from annotation.people.second_factor.having import has_one
+from annotation.people.sessions import end_others
 from annotation.people.sign_on import log_out_address
 from annotation.people.sign_on_views import ID_TOKEN, SIGNED_ON_AT, address_here
 
@@ -101,9 +102,18 @@ def logout(request: HttpRequest) -> HttpResponseBase:
     """Whoever came by the provider is still logged in there, and is shown where that ends."""
     id_token = request.session.get(ID_TOKEN)
     response = auth_views.LogoutView.as_view()(request)
+    # Images and files that the browser was allowed to keep. Not what it stores: answers may wait there.
+    response.headers["Clear-Site-Data"] = '"cache"'
     if id_token and (there := log_out_address(id_token=id_token, back=address_here(request, "login"))):
         request.session[LOG_OUT_THERE] = there
     return response
+
+
+@signed_in("POST")
+def log_out_elsewhere(request: HttpRequest) -> HttpResponseBase:
+    end_others(request, cast(User, request.user))
+    messages.success(request, _("All other sessions have ended: elsewhere you have to log in again."))
+    return redirect("account")
 
 
 class _PasswordView(auth_views.PasswordChangeView):

@@ -6,12 +6,14 @@ from typing import Any
 
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.sessions.models import Session
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from annotation.common import once
+from annotation.common import audit, once
 from annotation.models import SignOnSession, User
+from annotation.people.members import name_of
 
 _LONGEST = 255
 # As long as a log-in may be under way here after the provider let somebody in: the way back, and ten minutes
@@ -29,7 +31,24 @@ def end_all(user: User) -> None:
 
 def stay(request: HttpRequest, user: User) -> None:
     """Go on with the session at hand, under a new name, after `end_all` of this very `user`."""
+    before = request.session.session_key
     update_session_auth_hash(request, user)
+    # The provider ends it by what is remembered of it.
+    SignOnSession.objects.filter(session_key=before).update(session_key=request.session.session_key)
+
+
+def end_others(request: HttpRequest, user: User) -> None:
+    """End all of this person's but the one at hand."""
+    with transaction.atomic():
+        end_all(user)
+        audit.record(
+            project=None,
+            actor=user,
+            action="account.other_sessions_ended",
+            target=name_of(user),
+            data={"user": user.pk},
+        )
+    stay(request, user)
 
 
 def note_sign_on(request: HttpRequest, user: User, *, sid: object, ends_at: datetime) -> None:

@@ -9,6 +9,7 @@ ACTIONS: dict[str, str] = {
     "account.erased": gettext_noop("A person was erased; what they did stays, under a number"),
     "account.email_confirmed": gettext_noop("An e-mail address was confirmed"),
     "account.linked": gettext_noop("An account is from now on that of a person of the log-in provider"),
+    "account.other_sessions_ended": gettext_noop("Somebody ended all their other sessions"),
     "account.passkey_added": gettext_noop("A passkey was added"),
     "account.passkey_removed": gettext_noop("A passkey was removed"),
     "account.password_reset": gettext_noop("A password was set anew by a link"),

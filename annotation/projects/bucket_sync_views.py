@@ -17,6 +17,7 @@ from annotation.imports.bucket_sync import HowToImport
 from annotation.imports.columns import IMPORT
 from annotation.jobs.progress import job_progress
 from annotation.models import BucketSync, Connection, Job, StoredFile
+from annotation.ports import routing_port
 from annotation.projects.connections_views import PLAIN
 
 OFFERED = 20
@@ -151,11 +152,14 @@ def bucket_sync(request: ProjectRequest, connection_id: int) -> HttpResponseBase
     context: dict[str, Any] = {"connection": connection, "sync": sync, "form": form}
     if sync is not None:
         last = service.looks_of(sync).first()
+        unwritten, what_to_do = routing_port().unwritten(sync=sync)
         context |= {
             "counts": service.counts_of(sync),
             "files": sync.files.select_related("job")[: limits.LISTED],
             "most": limits.LISTED,
             "last": last and job_progress(last),
+            "unwritten": unwritten,
+            "what_to_do": what_to_do,
             "written": service.writings_of(sync)[: limits.RUNS_LISTED],
         }
     return render(request, "annotation/projects/bucket_sync.html", context)

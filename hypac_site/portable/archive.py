@@ -16,7 +16,8 @@ from hypac_site.portable.tables import Model, Row, name_of, travelling
 from hypac_site.portable.values import Wrong, row_in
 
 BLOCK = 2**20
-LONGEST_LINE = 256 * 2**20
+# A line is in memory whole, and takes some twenty times its size as it is read.
+LONGEST_LINE = 64 * 2**20
 # Of stored files. Tables may be packed as tightly as can be, as those of items that are much alike are: they
 # are read line by line, whatever their size.
 MOST_PACKED = 200

@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db import models
 
 from annotation.errors import InputError
+from annotation.imports.bucket_sync import HowToImport
+from annotation.imports.columns import IMPORT
 from annotation.jobs.jobs import UNFINISHED
 from annotation.jobs.kinds import KINDS
 from annotation.models import Job, Membership, Project, StoredFile
@@ -18,6 +20,7 @@ from hypac_site.portable.archive import Archive, part_of
 from hypac_site.portable.ids import rewritten
 from hypac_site.portable.manifest import PEOPLE
 from hypac_site.portable.maps import AS_IT_IS, LONGEST_NAME, Maps, Person
+from hypac_site.portable.said import check_said
 from hypac_site.portable.tables import (
     Model,
     Row,
@@ -29,12 +32,22 @@ from hypac_site.portable.tables import (
     ways_of,
 )
 from hypac_site.portable.values import Read, Wrong, reader_of
-from routing.core.ledger import broken_links
+from routing.core.ledger import DRAW, FINAL_AUDIT, broken_links
 from routing.core.losses import imported_paths
-from routing.models import Certificate, Commitment, Delivery, DeliveryFile, FinalCertificate, LedgerEntry, Run
+from routing.delivery.downloads import is_delivered_name
+from routing.models import (
+    Certificate,
+    Commitment,
+    Delivery,
+    DeliveryFile,
+    Draw,
+    FinalAudit,
+    FinalCertificate,
+    LedgerEntry,
+    Run,
+)
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-DELIVERED = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 
 
 @dataclass
@@ -63,6 +76,7 @@ def check(archive: Archive) -> Checked:
             try:
                 read = table.checked(row, checked.maps)
                 rewritten(model, row, AS_IT_IS)
+                check_said(model, read)
                 if look is not None:
                     look(read)
             except Wrong as wrong:
@@ -173,6 +187,16 @@ def _people(archive: Archive) -> Iterator[Person]:
         yield person
 
 
+def _check_import(params: Row) -> None:
+    """Pages offer what an import says of its columns for the next one."""
+    try:
+        if type(params["file"]) is not int:
+            raise TypeError
+        HowToImport.of(params)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise Wrong("params: it is an import that names no file, or no columns") from None
+
+
 # --- What single tables are asked ---------------------------------------------------------------------------
 
 
@@ -180,19 +204,26 @@ class _Looks:
     def __init__(self, archive: Archive, checked: Checked) -> None:
         self.of: dict[Model, Callable[[Row], None]] = {
             Certificate: self._document,
-            Commitment: self._document,
+            Commitment: self._commitment,
             Delivery: self._delivery,
             DeliveryFile: self._delivered,
+            Draw: self._draw,
+            FinalAudit: self._final_audit,
             FinalCertificate: self._document,
             Job: self._job,
             LedgerEntry: self._ledger,
             Membership: self._member,
             Project: self._project,
-            Run: self._loss,
+            Run: self._run,
             StoredFile: self._file,
         }
         self._archive, self._checked = archive, checked
         self._ledger_entries: list[Any] = []
+        self._run_numbers: dict[int, int] = {}
+        self._committed: set[int] = set()
+        # (run, kind) of what spent alpha, and of what the ledger has.
+        self._spent: set[tuple[int, str]] = set()
+        self._charged: set[tuple[int, str]] = set()
         self._named: set[str] = set()
         self._missing = set(archive.manifest.missing)
 
@@ -202,6 +233,13 @@ class _Looks:
         if broken := next(iter(broken_links(self._ledger_entries)), None):
             raise InputError(
                 f"What was certified does not hold together: {broken}.", where=part_of(LedgerEntry)
+            )
+        # Draws from before there were commitments may have none: the next draw writes it.
+        owed = {one for one in self._spent if one[1] == FINAL_AUDIT or one[0] in self._committed}
+        if missing := sorted(self._run_numbers[run] for run, _kind in owed - self._charged):
+            raise InputError(
+                f"The ledger lacks an entry: run {missing[0]} has drawn, and spent alpha.",
+                where=part_of(LedgerEntry),
             )
         if self._archive.files.keys() - self._named:
             raise InputError("It has stored files that no row names.", where=part_of(StoredFile))
@@ -230,6 +268,8 @@ class _Looks:
             raise Wrong(f"this version knows no work of the kind {row['kind'][:40]!r}")
         if row["state"] in UNFINISHED:
             raise Wrong(f"its work has not ended, it is {row['state']}")
+        if row["kind"] == IMPORT:
+            _check_import(row["params"])
 
     def _member(self, row: Row) -> None:
         if row["role"] == Membership.Role.OWNER and row["is_active"]:
@@ -252,7 +292,7 @@ class _Looks:
 
     def _delivered(self, row: Row) -> None:
         """Under its name it is unpacked by whoever loads the delivery down."""
-        if not DELIVERED.fullmatch(row["name"]):
+        if not is_delivered_name(row["name"]):
             raise Wrong("no file of a delivery has such a name")
 
     def _document(self, row: Row) -> None:
@@ -261,5 +301,28 @@ class _Looks:
         if row["sha256"] not in {hashlib.sha256(text.encode()).hexdigest() for text in texts}:
             raise Wrong("its document does not have the hash that stands beside it")
 
+    def _run(self, row: Row) -> None:
+        self._run_numbers[row["id"]] = row["number"]
+        self._loss(row)
+
+    def _commitment(self, row: Row) -> None:
+        self._committed.add(row["run"])
+        self._document(row)
+
+    def _draw(self, row: Row) -> None:
+        self._spent.add((row["run"], DRAW))
+
+    def _final_audit(self, row: Row) -> None:
+        self._spent.add((row["run"], FINAL_AUDIT))
+
     def _ledger(self, row: Row) -> None:
-        self._ledger_entries.append(row["document"])
+        document = row["document"]
+        if not isinstance(document, dict):
+            raise Wrong("document: it is no object")
+        told = {"run": self._run_numbers[row["run"]]} | {
+            name: row[name] for name in ("number", "kind", "sha256")
+        }
+        if any(document.get(name) != value for name, value in told.items()):
+            raise Wrong("its document is another entry's")
+        self._charged.add((row["run"], row["kind"]))
+        self._ledger_entries.append(document)

@@ -109,7 +109,7 @@ def _free_slug(wanted: str, old: str) -> str:
         raise InputError("A short name has letters, digits, - and _ only.", where="--slug") from None
     if len(slug) > 80 or slug in RESERVED_SLUGS:
         raise InputError(f"No project can have the short name {slug[:100]!r}.", where="--slug")
-    if Project.objects.filter(slug=slug).exists():
+    if Project.objects.filter(slug__iexact=slug).exists():
         raise InputError(
             f"There is a project {slug!r} here already: say with --slug what this one is to be called in "
             "addresses."

@@ -5,7 +5,9 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import override
 
+from annotation import failures
 from annotation.models import (
     ApiToken,
     BucketFile,
@@ -78,9 +80,22 @@ def is_person(field: "models.Field[Any, Any]") -> bool:
     return refers_to(field) is User
 
 
+# Codes of failures whose words are the server's own: paths, hosts and statements.
+_INSIDE = {failures.DATABASE.code, failures.UNEXPECTED.code}
+
+
+def _outside_error(row: Row) -> Row:
+    """The columns of a job's failure without what it says of the inside of its server."""
+    if row["error_code"] not in _INSIDE:
+        return {}
+    with override("en"):
+        return failures.columns_of(failures.STAYED_BEHIND.error())
+
+
 def cleaned(model: Model, row: Row) -> Row:
-    """A row without what stays behind: keys, leases of people who are at work, the worker of a job, names in
-    the storage, and HTML that was made of other columns. Once more changes nothing.
+    """A row without what stays behind: keys, leases of people who are at work, the worker of a job, what that
+    said of the inside of its server, names in the storage, and HTML that was made of other columns. Once more
+    changes nothing.
     """
     if model is Source:
         return row | {"api_key": ""}
@@ -88,7 +103,7 @@ def cleaned(model: Model, row: Row) -> Row:
         free = {"leased_to": None, "lease_token": "", "lease_expires_at": None}
         return row | free | {"state": WorkItem.State.OPEN}
     if model is Job:
-        return row | {"claim_token": "", "heartbeat_at": None, "pause_asked": False}
+        return row | {"claim_token": "", "heartbeat_at": None, "pause_asked": False} | _outside_error(row)
     if model is StoredFile:
         return row | {"storage_name": ""}
     if model is Project:

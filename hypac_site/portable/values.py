@@ -78,7 +78,11 @@ def reader_of(field: "models.Field[Any, Any]") -> Read:
 
 def _plain(field: "models.Field[Any, Any]") -> Read:
     if isinstance(field, models.JSONField):
-        return lambda value: value
+        kind = field.default
+        if kind not in (dict, list):  # what a task type, a rule or a score makes of it
+            return lambda value: value
+        words = "it is no object" if kind is dict else "it is no list"
+        return lambda value: value if isinstance(value, kind) else _wrong(words)
     if isinstance(field, models.BooleanField):
         return lambda value: value if type(value) is bool else _wrong("it is neither true nor false")
     if isinstance(field, models.IntegerField):

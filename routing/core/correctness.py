@@ -24,6 +24,12 @@ MEANING = gettext_noop(
 )
 """The long form, beside a short one."""
 
+GIVEN_ELSEWHERE = gettext_noop(
+    "What counts as right is the label that a person gave or would have given; some were given in another "
+    "program, and whether blind is not known here. People's own mistakes are not counted."
+)
+"""Where the draw has labels of which only whoever ran that program knows how they came about."""
+
 
 EXPERT_IS_RIGHT = gettext_noop(
     "What counts as right is the label that the expert gave, blind, or would have given. Mistakes of the "
@@ -53,7 +59,11 @@ def meaning_of_right(*, certified: bool, version: int = SAYS_WHAT_IS_RIGHT, refe
 
 
 def left_open_by(document: Mapping[str, Any]) -> str:
-    """The same of a certificate as it stands in its file."""
+    """The same of a certificate as it stands in its file. With one person as the reference labels may have
+    come from another program.
+    """
+    if document["provenance"].get("calibration_elsewhere"):
+        return GIVEN_ELSEWHERE
     reference = document.get("reference", {})
     return meaning_of_right(
         certified=document["result"]["certified"],

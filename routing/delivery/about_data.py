@@ -115,7 +115,7 @@ def _how(run: Run, document: Document | None) -> Iterator[str]:
         )
         if elsewhere:
             yield (
-                f"{elsewhere} of their answers came from another program; whether any answer of a model was "
+                "Answers that came from another program are counted above; whether any answer of a model was "
                 "seen there is not known here."
             )
     if run.reference == Run.Reference.SETTLED:

@@ -3,15 +3,18 @@ while it is sent, of which nothing is stored or held in memory.
 """
 
 import hashlib
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 
 from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
+from django.utils.translation import gettext as _
 
 from annotation.common.downloads import download
 from annotation.common.files import BLOCK, open_file
+from annotation.errors import InputError
 from routing.models import Delivery, DeliveryFile
 
 # Nothing in a delivery tells when it was made, so that the same files give the same archive.
@@ -20,6 +23,12 @@ READ_BY_ALL = 0o644 << 16
 DENSE = {"application/vnd.apache.parquet", "image/jpeg", "image/png"}
 """Compressed already."""
 LARGE = 2 * 1024**3
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+
+
+def is_delivered_name(name: str) -> bool:
+    """Whether a file of a delivery may have this name: whoever unpacks it, it leads to no other folder."""
+    return _NAME.fullmatch(name) is not None
 
 
 def file_response(request: HttpRequest, file: DeliveryFile) -> HttpResponseBase:
@@ -38,6 +47,11 @@ def archive_response(request: HttpRequest, delivery: Delivery) -> HttpResponseBa
     """
     files = list(delivery.files.select_related("file"))
     for entry in files:
+        if not is_delivered_name(entry.name):
+            raise InputError(
+                _("No file of a delivery has such a name: %(name)s. Make a new delivery.")
+                % {"name": entry.name[:200]}
+            )
         open_file(entry.file).close()
     prefix = _prefix(delivery)
     names = "\n".join(f"{entry.file.sha256} {entry.name}" for entry in files)

@@ -4,7 +4,6 @@ delivered in the folder `delivery`, and above it README.md, the data card, which
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from django.utils.translation import gettext_noop
 from annotation import failures
 from annotation.common import audit
 from annotation.common.files import BLOCK, open_file
+from annotation.common.own_folders import OwnFolder
 from annotation.errors import ConflictError, HypacError, InputError
 from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job
@@ -44,7 +44,7 @@ def push(
     files that no delivery of this project put there, and it may not be replaced.
     """
     prefix = context.params["prefix"]
-    with hub_of(connection) as repository, tempfile.TemporaryDirectory(prefix="hypac-push-") as folder:
+    with hub_of(connection) as repository, OwnFolder("push") as folder:
         at, there = _looked_at(repository, prefix)
         paths = _copied(context, files, Path(folder))
         wanted = {f"{prefix}{FOLDER}{name}": path for name, path in paths.items()}

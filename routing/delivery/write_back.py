@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from django.db.models import Max, QuerySet
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.errors import HypacError
@@ -50,6 +50,21 @@ def write_deliveries(*, sync: BucketSync, user: User | None, again: bool) -> int
         return 0
     if not _may(sync):
         raise MAY_NOT.error(name=sync.user.username)
+    missing = _missing(sync, again=again)
+    return sum(_write(sync, delivery, user or sync.user) for delivery in missing[:MOST_AT_ONCE])
+
+
+def unwritten(sync: BucketSync) -> tuple[int, str]:
+    """How many of these no job has written, as when nobody may or another job was writing, and what to do."""
+    count = 0 if sync.writes_since is None else _missing(sync, again=False).count()
+    if not count:
+        return 0, ""
+    if not _may(sync):
+        return count, MAY_NOT.sentence({"name": sync.user.username})
+    return count, _("They are written as the bucket is looked at next, or by “Synchronise now”.")
+
+
+def _missing(sync: BucketSync, *, again: bool) -> QuerySet[Delivery]:
     made = Delivery.objects.select_related("run__project").filter(
         run__project=sync.connection.project_id, created_at__gte=sync.writes_since
     )
@@ -57,8 +72,7 @@ def write_deliveries(*, sync: BucketSync, user: User | None, again: bool) -> int
         made = made.filter(pk=made.aggregate(last=Max("pk"))["last"])
     jobs = _jobs_of(sync)
     settled = jobs.exclude(state__in=(Job.State.FAILED, Job.State.CANCELLED)) if again else jobs
-    missing = made.exclude(pk__in=[*settled.values_list("params__delivery", flat=True)]).order_by("-pk")
-    return sum(_write(sync, delivery, user or sync.user) for delivery in missing[:MOST_AT_ONCE])
+    return made.exclude(pk__in=[*settled.values_list("params__delivery", flat=True)]).order_by("-pk")
 
 
 def write_newer(job: Job, result: dict[str, Any]) -> None:

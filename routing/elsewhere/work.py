@@ -162,7 +162,9 @@ def hand_out(
     def link(item: Item) -> str | None:
         if image_seconds is None or item.image is None:
             return None
-        name, _until = signed_name(project_id=project.pk, sha256=item.image.sha256, seconds=image_seconds)
+        name, _until = signed_name(
+            project_id=project.pk, sha256=item.image.sha256, maker_id=user.pk, seconds=image_seconds
+        )
         return address_of(name)
 
     def content(item: Item) -> dict[str, Any]:

@@ -322,4 +322,4 @@ def mark_invalid(*, run: Run, why: failures.Failure, params: failures.Params, ac
             data={"reason": words},
         )
         if first:
-            certificate_broken(run, code=why.code)
+            certificate_broken(run, why=why.part(**params))

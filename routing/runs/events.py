@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from annotation.common import events
+from annotation.failures import Part
 from routing.models import Certificate, Delivery, Run
 
 CALIBRATION_DONE = "run.calibration_done"
+# Codes of what an audit's alarm breaks, in routing.runs.expert.audit and routing.runs.later.audit.
+ALARMS = ("audit_alarm", "later_audit_alarm")
 
 
 def calibration_done(run: Run) -> None:
@@ -17,12 +20,16 @@ def run_analysed(run: Run, *, certified: bool) -> None:
     _emit(run, "run.analysed", certified=certified)
 
 
-def certificate_broken(run: Run, *, code: str) -> None:
-    """`code` is that of the reason (annotation.failures), without its parameters, which may name an item.
-    What broke before there was a certificate, `run_analysed` tells: its certificate never held.
+def certificate_broken(run: Run, *, why: Part) -> None:
+    """Programs are told the code of the reason alone: its parameters may name an item. What broke before
+    there was a certificate, `run_analysed` tells: its certificate never held.
     """
-    if sha256 := Certificate.objects.filter(run=run).values_list("sha256", flat=True).first():
-        _emit(run, "certificate.broken", certificate=sha256, reason=code)
+    if certificate := Certificate.objects.filter(run=run).only("sha256", "certified").first():
+        # Without thresholds nothing was promised, and an alarm has a letter of its own, to the same people.
+        tells = certificate.certified and why["failure"] not in ALARMS
+        letter = {"why": why} if tells else None
+        data = {"certificate": certificate.sha256, "reason": why["failure"]}
+        _emit(run, "certificate.broken", key=str(run.pk), letter=letter, **data)
 
 
 def run_committed(run: Run, *, number: int, sha256: str, ledger: Mapping[str, Any]) -> None:
@@ -64,6 +71,9 @@ def delivery_made(delivery: Delivery, *, partial: bool) -> None:
     events.emit(project=run.project, event="delivery.made", data=data)
 
 
-def _emit(run: Run, event: str, *, key: str = "", **data: Any) -> None:
+def _emit(
+    run: Run, event: str, *, key: str = "", letter: Mapping[str, Any] | None = events.NO_MORE, **data: Any
+) -> None:
     url = events.address(run.project, "runs", run.number)
-    events.emit(project=run.project, event=event, data={"run": run.number, **data, "url": url}, key=key)
+    data = {"run": run.number, **data, "url": url}
+    events.emit(project=run.project, event=event, data=data, key=key, letter=letter)

@@ -2,6 +2,7 @@
 this server cannot see to it that they are given blind.
 """
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.labelling.validation import GIVEN_ELSEWHERE
@@ -12,16 +13,15 @@ from routing.models import Run
 
 def calibration_labels_from_elsewhere(run: Run) -> int:
     """How many answers about the calibration set came from another program, whether corrected here or not."""
-    return _given_elsewhere(run.calibration_batch_id)
+    return _found(run.calibration_batch_id).count()
 
 
-def _given_elsewhere(batch: int | None) -> int:
-    found = Label.objects.filter(
-        work_item__batch=batch,
-        supersedes__isnull=True,
-        idempotency_key__startswith=GIVEN_ELSEWHERE,
+def _found(batch: int | None) -> QuerySet[Label]:
+    if not batch:
+        return Label.objects.none()
+    return Label.objects.filter(
+        work_item__batch=batch, supersedes__isnull=True, idempotency_key__startswith=GIVEN_ELSEWHERE
     )
-    return found.count() if batch else 0
 
 
 def elsewhere_in_words(run: Run) -> list[str]:
@@ -33,12 +33,19 @@ def elsewhere_in_words(run: Run) -> list[str]:
         "Labels of the calibration set that people gave in another program: %(count)s. That nobody saw there "
         "what a model, or somebody else, had answered is not known here; the certificate rests on it."
     )
-    return [words % {"count": number(count)}]
+    if run.overlap > 1:  # an item may have several of these
+        words = _(
+            "Labels of the calibration set that people gave in another program: %(count)s, about %(items)s "
+            "items. That nobody saw there what a model, or somebody else, had answered is not known here; "
+            "the certificate rests on it."
+        )
+    items = _found(run.calibration_batch_id).values("work_item__item").distinct().count()
+    return [words % {"count": number(count), "items": number(items)}]
 
 
 def audit_elsewhere_in_words(run: Run) -> list[str]:
     """The same of the audit of later items."""
-    count = _given_elsewhere(run.later_audit_batch_id)
+    count = _found(run.later_audit_batch_id).count()
     if not count:
         return []
     words = _(

@@ -334,6 +334,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "account": {"GET", "POST"},
     "account_data": {"GET"},
     "account_erase": {"POST"},
+    "log_out_elsewhere": {"POST"},
     "mail_ask": {"POST"},
     "mail_confirm": {"GET", "POST"},
     "go": {"GET"},
@@ -642,6 +643,7 @@ def test_pages_without_a_project() -> None:
     user = make_user("somebody")
     for name, allowed in {**SIGNED_IN, **PUBLIC}.items():
         for method in METHODS:
+            user.refresh_from_db()  # one of these ends all other sessions
             somebody.force_login(user)
             path = address(
                 name,

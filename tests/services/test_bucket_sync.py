@@ -313,6 +313,8 @@ class TestFaults:
         assert looked(sync).result["taken"] == 2
 
     def test_wrong_keys_are_said(self, sync, monkeypatch):
+        monkeypatch.setattr(bucket_look, "MOST_DENIED", 2)
+
         def refused(*args: Any, **options: Any) -> Any:
             raise KEYS_REFUSED.error(raised_as=InputError, where="connection", said="403")
 

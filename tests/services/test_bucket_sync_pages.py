@@ -170,3 +170,16 @@ class TestPage:
         client.post(f"{page}now/")
         done(looks_of(BucketSync.objects.get()).get())
         assert "no such bucket" in client.get(page).content.decode()
+
+    def test_an_import_that_adds_nothing_does_not_look_as_if_it_had(self, bucket):
+        project = make_project()
+        client = self.client(project)
+        made = self.first_import(project, bucket)
+        page = f"/projects/{project.slug}/connections/{project.connections.get().pk}/sync/"
+        client.post(page, {"takes": "on", "take_from": "in", "every_minutes": "60", "like": made.pk})
+        client.post(f"{page}now/")
+        done(looks_of(BucketSync.objects.get()).get())
+        row = client.get(page).content.decode().split("in/first.csv")[1].split("</tr>")[0]
+        assert "Nothing new" in row
+        assert "1 there already" in row
+        assert "Imported" not in row

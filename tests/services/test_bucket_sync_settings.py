@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client as Browser
 from django.utils import timezone
 
 from annotation.errors import ConflictError, HypacError, InputError, UnderWayError
@@ -233,11 +234,18 @@ class TestWriting:
             User.objects.filter(pk=other.pk).update(is_active=False)
         self.deliver(world)
         assert not world.project.jobs.filter(kind="export_delivery").exists()
+        reader = Browser()
+        reader.force_login(world.manager)
+        page = f"/projects/{world.project.slug}/connections/{sync.connection_id}/sync/"
+        told = reader.get(page).content.decode()
+        assert "1 delivery is not in the bucket" in told
+        assert f"{other.username}, in whose name deliveries are written" in told
         job = done(look_now(sync=sync, user=world.manager))
         assert (job.state, job.error_code) == (Job.State.FAILED, "may_not_write")
         assert other.username in job.error
         save_sync(connection=sync.connection, actor=world.manager, write_to="out")
         assert done(look_now(sync=sync, user=world.manager)).result["written"] == 1
+        assert "is not in the bucket" not in reader.get(page).content.decode()
 
     def test_a_delivery_does_not_hang_on_the_bucket(self, bucket, world, monkeypatch):
         sync = synchronised(world.project, bucket, how=None, write_to="out")

@@ -3,7 +3,6 @@
 Cells are texts, numbers and truth values, and none is a formula or a link, whatever it says.
 """
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import IO, Any, ClassVar, cast
@@ -12,6 +11,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
+from annotation.common.own_folders import OwnFolder
 from annotation.errors import InputError
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.csv import cell_text
@@ -72,7 +72,7 @@ class ExcelWriter(RowWriter):
         self._header = header
         self._out: IO[bytes] = files.open(self.file_name, self.media_type)
         # The library keeps its rows in a file here; it goes with the writer, also where one breaks off.
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = OwnFolder("excel")
         self._book = Workbook(
             self._out, {"constant_memory": True, "tmpdir": self._folder.name, "in_memory": False}
         )

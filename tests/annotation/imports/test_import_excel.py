@@ -14,7 +14,7 @@ import pytest
 from annotation.errors import InputError
 from annotation.imports import allowance
 from annotation.imports.columns import ColumnMapping
-from annotation.imports.formats import excel, registry
+from annotation.imports.formats import excel, excel_reader, registry
 from annotation.imports.formats.base import Problem, Row
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.registry import IMPORTERS
@@ -212,6 +212,14 @@ class TestRefusals:
             except InputError:
                 continue
             assert all(len(str(row)) < 1000 for row in rows)
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+    def test_a_document_type_is_refused_before_it_is_parsed(self, monkeypatch, encoding) -> None:
+        monkeypatch.setattr(excel_reader, "ElementTree", None)
+        named = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "b">]><a/>'.encode(encoding)
+        content = changed(workbook([["text"], ["x"]]), "xl/workbook.xml", lambda part: named)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            assert excel_reader._part(archive, "Sheet") == ""
 
     def test_a_comment_of_cells_that_never_end_is_passed_over(self, monkeypatch) -> None:
         monkeypatch.setattr(allowance, "REQUEST_SECONDS", 30)

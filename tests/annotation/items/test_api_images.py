@@ -12,7 +12,7 @@ from django.urls import reverse
 from annotation.common.files import store_file
 from annotation.items import image_links
 from annotation.labelling import queue
-from annotation.models import Item, Project, User
+from annotation.models import Item, Membership, Project, User
 from annotation.people.tokens import make_token
 from annotation.projects.lifecycle import archive_project, delete_project
 from testbed.factories import add_member, make_image, make_image_items, make_project
@@ -145,6 +145,23 @@ def test_a_signed_address_ends_with_its_project(project, item) -> None:
     assert Client().get(url).status_code == 200
     delete_project(project=project, actor=project.created_by, name=project.name)
     assert Client().get(url).status_code == 404
+
+
+@pytest.mark.parametrize("lost", ["membership", "account"])
+def test_a_signed_address_ends_with_the_right_of_whoever_made_it(project, item, lost) -> None:
+    maker = add_member(project, "annotator")
+    url = linked(program(maker), image_path(program(project.created_by), project)).json()["url"]
+    assert Client().get(url).status_code == 200
+    if lost == "membership":
+        Membership.objects.filter(user=maker).update(is_active=False)
+    else:
+        User.objects.filter(pk=maker.pk).update(is_active=False)
+    assert Client().get(url).status_code == 404
+
+
+def test_a_signed_address_that_does_not_say_who_made_it_holds_no_longer(project, item) -> None:
+    name = signing.dumps([project.pk, item.image.sha256, 10**10], salt=image_links.SALT)
+    assert Client().get(reverse("image_link", args=[name])).status_code == 404
 
 
 def test_no_signed_address_where_the_image_is_none_of_the_project_or_the_time_out_of_bounds(

@@ -93,6 +93,14 @@ def test_sessions_from_before_anything_was_remembered_end_too(provider) -> None:
     assert not is_in(client)
 
 
+def test_a_session_that_ended_all_others_is_still_the_providers_to_end(provider) -> None:
+    here, there = logged_in(provider, sid="a"), logged_in(provider, sid="b")
+    here.post("/account/log-out-elsewhere/")
+    assert [is_in(client) for client in (here, there)] == [True, False]
+    assert sent(provider.logout_token(sid="a")).status_code == 200
+    assert not is_in(here)
+
+
 def test_whom_nobody_knows_here_or_who_is_out_already_is_no_fault(provider) -> None:
     assert sent(provider.logout_token(sub="nobody")).status_code == 200
     assert sent(provider.logout_token(sub=None, sid="none")).status_code == 200

@@ -1,13 +1,16 @@
 """What a run sends to people, labelled in another program: given out without models' answers, taken back."""
 
 import json
+from decimal import Decimal
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
 from annotation.labelling import queue
-from annotation.models import AuditEvent, Item, Label, User, WorkItem
+from annotation.models import AuditEvent, Item, Label, Project, User, WorkItem
+from routing.core.correctness import left_open_by
+from routing.runs.labelled_elsewhere import elsewhere_in_words
 from testbed.delivered import delivered
 from testbed.experts import ExpertWorld
 from testbed.factories import add_member
@@ -178,20 +181,42 @@ def test_a_calibration_set_labelled_elsewhere_is_certified_and_says_so(client, t
     for name in ("run", "run_certificate_page"):
         page = client.get(reverse(name, args=[world.project.slug, 1])).content.decode()
         assert said in page, name
+        assert page.count("in another program:") == 1, name
         assert "without seeing any answer" not in page, name
+        assert "blind, or would" not in page, name
+        assert "whether blind is not known here" in page, name
     files = delivered(world, run)
-    assert said in files["README.md"].decode()
-    assert f"{len(rows) - 1} of their answers came from another program" in files["README.md"].decode()
-    assert "without seeing any answer" not in files["README.md"].decode()
+    card = files["README.md"].decode()
+    assert said in card
+    assert card.count(f"{len(rows) - 1}.") == card.count("in another program:") == 1
+    assert "Answers that came from another program are counted above" in card
+    assert "without seeing any answer" not in card
+    assert "blind, or would" not in card
     checked = found_in(tmp_path / "files", files)
     assert (checked.code, checked.faults) == (0, "")
     assert "given in another program" in checked.notes
     assert waiting(client, world, "calibration", status=409)["code"] == "no_calibration_items"
 
 
+def test_of_several_answers_about_an_item_labels_and_items_are_counted(client):
+    world = make_world(100)
+    Project.objects.filter(pk=world.project.pk).update(overlap=2, overlap_share=Decimal(1))
+    world.project.refresh_from_db()
+    run = world.start(m=40)
+    world.do("prepare_run")
+    items = [task["item"] for task in lines(out(client, world, "hypac", part="calibration"))]
+    for person in world.annotators:
+        rows = [{"item": item, "value": "cat", "annotator": person.username} for item in items]
+        assert back(client, world, rows, part="calibration").json()["stored"] == len(items)
+    run.refresh_from_db()
+    (said,) = elsewhere_in_words(run)
+    assert f"{2 * len(items)}, about {len(items)} items." in said
+
+
 def test_without_labels_from_elsewhere_nothing_is_said_of_them(client, world):
     certificate = json.loads(world.project.runs.get().certificate.document)
     assert "calibration_elsewhere" not in certificate["provenance"]
+    assert "blind, or would have given" in left_open_by(certificate)
     assert "another program" not in delivered(world, world.project.runs.get())["README.md"].decode()
     told = waiting(client, world, "routed")
     assert (told["blind"], len(told["conditions"])) == (False, 2)

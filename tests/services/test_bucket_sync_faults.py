@@ -1,0 +1,123 @@
+"""One object that cannot be read or named does not stop what else is in a synchronised bucket."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from annotation.errors import HypacError, InputError
+from annotation.imports import bucket_look
+from annotation.imports.bucket_sync import HowToImport, look_now
+from annotation.imports.columns import ColumnMapping
+from annotation.jobs import jobs
+from annotation.models import BucketSync, Job
+from annotation.outside import buckets
+from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
+from testbed.factories import make_project
+from testbed.object_store import Bucket
+from tests.services.test_bucket_sync import looked, names, put, rows, states, synchronised
+from tests.services.test_connections import done
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sync(bucket: Bucket) -> BucketSync:
+    for name in ("a", "b", "c"):
+        put(bucket, f"in/{name}.csv", rows(name))
+    return synchronised(make_project(), bucket)
+
+
+def deny(monkeypatch: pytest.MonkeyPatch, *denied: str) -> None:
+    """A store that does not hand these out, such as those that it has put into an archive."""
+    pieces = Client.pieces
+
+    def refused(self: Client, found: Found) -> Iterator[bytes]:
+        if found.key in denied:
+            raise KEYS_REFUSED.error(raised_as=InputError, where="connection", said="403 InvalidObjectState")
+        return pieces(self, found)
+
+    monkeypatch.setattr(Client, "pieces", refused)
+
+
+def test_an_object_that_is_denied_is_named_once_and_the_others_go_on(sync, monkeypatch):
+    deny(monkeypatch, "in/a.csv", "in/b.csv")
+    job = looked(sync)
+    assert job.state == Job.State.DONE, job.error
+    assert job.result == {"found": 3, "taken": 1, "refused": 2, "written": 0}
+    assert states(sync) == {"in/a.csv": "waiting", "in/b.csv": "waiting", "in/c.csv": "taken"}
+    assert "403 InvalidObjectState" in sync.files.get(key="in/a.csv").error_in_words
+    assert looked(sync).result["refused"] == 0, "it is no news"
+    monkeypatch.undo()
+    assert looked(sync).result["taken"] == 2
+    assert names(sync.connection.project) == {"a", "b", "c"}
+    assert not sync.files.exclude(error="").exists()
+
+
+def test_many_denied_objects_hold_up_none_that_come_later(sync, bucket, monkeypatch):
+    monkeypatch.setattr(bucket_look, "MOST_DENIED", 2)
+    deny(monkeypatch, "in/a.csv", "in/b.csv")
+    assert looked(sync).error_code == "store_refused_keys"
+    assert looked(sync).result["taken"] == 1
+    assert looked(sync).state == Job.State.DONE, "nobody is told of it again"
+
+
+@pytest.mark.parametrize("key", ["in/" + "x" * 1100 + ".csv", "in/" + "é" * 600 + ".csv", "in/a\0b.csv"])
+def test_a_key_that_cannot_be_kept_is_named_and_the_others_go_on(sync, monkeypatch, key):
+    found = Client.found
+
+    def more(self: Client, *args: Any, **options: Any) -> Iterator[Found]:
+        yield Found(key, 5, "e")
+        yield from found(self, *args, **options)
+
+    monkeypatch.setattr(Client, "found", more)
+    job = looked(sync)
+    assert job.state == Job.State.DONE, job.error
+    assert job.result == {"found": 4, "taken": 3, "refused": 1, "written": 0}
+    refused = sync.files.get(state="refused")
+    assert refused.key.startswith(key[:4])
+    assert "1,024 bytes" in refused.error
+    assert looked(sync).result["found"] == 0
+
+
+def test_a_listing_ends_in_time(sync, monkeypatch):
+    clock = iter(range(0, 10**6, 400))
+    monkeypatch.setattr(buckets, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with pytest.raises(HypacError) as told:
+        list(bucket_look.place_of(sync.connection).found("in/", seconds=300))
+    assert told.value.code == "store_lists_too_slowly"
+    assert not told.value.permanent
+
+
+def test_after_a_look_that_was_given_up_no_file_is_imported_twice(sync, monkeypatch):
+    """Its worker died between the start of an import and its mark, each time."""
+    project = sync.connection.project
+    job = look_now(sync=sync, user=sync.user)
+
+    class Died(BaseException):
+        pass
+
+    def die(*args: Any, **options: Any) -> None:
+        raise Died
+
+    monkeypatch.setattr(bucket_look._Look, "_settle", die)
+    with pytest.raises(Died):
+        done(job)
+    monkeypatch.undo()
+    begun = project.jobs.get(kind="import")
+    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, claim_token="")
+    jobs.run(begun.pk)
+    assert looked(sync).result["taken"] == 3
+    assert sync.files.get(key="in/a.csv").job == begun
+    imports = project.jobs.filter(kind="import")
+    assert [entry.result["added"] for entry in imports.order_by("pk")] == [1, 1, 1]
+
+
+def test_items_are_named_by_the_folders_of_their_file(bucket):
+    sync = synchronised(make_project(), bucket, how=HowToImport(ColumnMapping(text_column="text")))
+    put(bucket, "in/may/first half/data.csv", rows("x"))
+    looked(sync)
+    (name,) = names(sync.connection.project)
+    assert "may › first half › data.csv" in name
+    assert sync.connection.project.files.get().original_name == "may › first half › data.csv"
