@@ -32,6 +32,12 @@ def certificate_broken(run: Run, *, why: Part) -> None:
         _emit(run, "certificate.broken", key=str(run.pk), letter=letter, **data)
 
 
+def final_audit_broken(run: Run, *, sha256: str, reason: str) -> None:
+    """Of the certificate of a final audit, which the run's own outlives: once, and without a letter."""
+    data = {"certificate": sha256, "reason": reason}
+    _emit(run, "certificate.broken", key=f"final audit of {run.pk}", letter=None, **data)
+
+
 def run_committed(run: Run, *, number: int, sha256: str, ledger: Mapping[str, Any]) -> None:
     """The hash of one of the two commitments, and how many entries the ledger has, with the last one's hash:
     whoever keeps the message can show later that nothing behind it was changed.

@@ -30,6 +30,7 @@ from routing.core.messages import to_json
 from routing.core.reference.final import Frame, SampledLabel, audited, drawn_places
 from routing.core.reference.sources import CHECKED, PERSON
 from routing.models import ExpertRequest, FinalAudit, FinalCertificate, FinalSample, PoolItem, Run
+from routing.runs.events import final_audit_broken
 from routing.runs.expert.analyse import MODELS_PART
 from routing.runs.expert.audit import ALARMED
 from routing.runs.expert.delivered import labelled_by_expert, undelivered
@@ -257,6 +258,8 @@ def _break(run: Run, drawn: FinalAudit, label: Label) -> None:
     words = failures.in_english(CHANGED.code, params)
     drawn.invalid_reasons.append(reason | {"words": words})
     drawn.save(update_fields=["invalid_reasons"])
+    if sha256 := FinalCertificate.objects.filter(audit=drawn).values_list("sha256", flat=True).first():
+        final_audit_broken(run, sha256=sha256, reason=CHANGED.code)
     audit.record(
         project=run.project,
         actor=label.annotator,

@@ -7,7 +7,8 @@ import pytest
 
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
-from annotation.models import Label
+from annotation.models import Label, WebhookDelivery
+from annotation.outside.webhooks.manage import create_webhook
 from routing.core.verify import main as verify
 from routing.models import ExpertRequest, FinalAudit, FinalCertificate, Run, Spend
 from routing.runs.expert.counts import counts_of_people
@@ -168,6 +169,9 @@ def test_corrections_break_it_where_they_change_what_it_speaks_of():
     found = analysed(here, run)
     assert found.broken_by == []
 
+    create_webhook(
+        project=run.project, actor=here.world.manager, url="https://a.example/", events=["certificate.broken"]
+    )
     _correct(of_people.exclude(item__in=seen).first())
     found = final_certificate_of(run)
     assert len(found.broken_by) == 1
@@ -175,6 +179,8 @@ def test_corrections_break_it_where_they_change_what_it_speaks_of():
     _correct(by_expert.filter(superseded_by__isnull=True).last())
     assert len(final_certificate_of(run).broken_by) == 2
     assert not final_certificate_of(run).holds
+    told = [json.loads(row.payload)["data"] for row in WebhookDelivery.objects.all()]
+    assert [row["certificate"] for row in told] == [found.sha256], "of two reasons programs are told once"
 
 
 def test_no_final_audit_where_none_is_planned_or_nothing_is_left_to_draw():
