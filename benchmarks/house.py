@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.house_calls import Calls
-from testbed.imports import PACKAGES, Module, circles, edges_of, modules_of, room_imports
+from testbed.imports import PACKAGES, Edges, Module, circles, edges_of, modules_of, room_imports
 
 SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
@@ -64,9 +64,8 @@ def shape(modules: Mapping[str, Module]) -> Figures:
     return found
 
 
-def ties(modules: Mapping[str, Module]) -> tuple[Figures, list[str]]:
+def ties(modules: Mapping[str, Module], edges: Edges) -> tuple[Figures, list[str]]:
     """Figures about imports, and a line for each circle."""
-    edges = edges_of(modules)
     importers = Counter(other for others in edges.values() for other in others)
     single = [name for name, count in importers.items() if count == 1]
     short = [name for name in single if modules[name].source.count("\n") <= SHORT]
@@ -126,7 +125,7 @@ def main() -> None:
     options = parser.parse_args()
     entries = options.entries.read_text() if options.entries else ENTRIES
     modules = modules_of(options.root)
-    figures, notes = ties(modules)
+    figures, notes = ties(modules, edges_of(options.root.resolve()))
     try:
         figures = {**shape(modules), **figures, **reach(options.root, entries)}
     except LookupError as error:

@@ -43,7 +43,7 @@ def is_drawn(room: Room) -> bool:
 
 def arrows_of(modules: dict[str, Module]) -> Arrows:
     """How many imports lead from one room to another, for each pair that is drawn."""
-    found = room_imports(modules, edges_of(modules))
+    found = room_imports(modules, edges_of(ROOT, APPS))
     return {pair: count for pair, count in found.items() if all(map(is_drawn, pair))}
 
 
