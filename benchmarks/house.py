@@ -13,7 +13,6 @@ classes that it leads to by calls, as mypy reads them (benchmarks/house_calls.py
 `--csv` writes the figures as a column of a table, named by `--as`, beside the columns that stand there.
 """
 
-import argparse
 import ast
 import csv
 import statistics
@@ -22,9 +21,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from house_calls import Calls
+from runner import ROOT, parser_of
 
-from benchmarks.house_calls import Calls
 from testbed.imports import PACKAGES, Edges, Module, circles, edges_of, modules_of, room_imports
 
 SHORT = 70
@@ -114,12 +113,9 @@ def write(path: Path, column: str, figures: Figures) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1], help="a checkout")
-    parser.add_argument(
-        "--entries", type=Path, help="other names of the entry points, in lines 'title = names'"
-    )
-    parser.add_argument("--circles", action="store_true", help="say which modules and rooms stand in circles")
+    parser = parser_of(__doc__, circles=(False, "say which modules and rooms stand in circles"))
+    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout")
+    parser.add_argument("--entries", type=Path, help="other entry points, in lines 'title = names'")
     parser.add_argument("--csv", type=Path, help="the table to write into")
     parser.add_argument("--as", dest="column", default="now", help="name of the column there")
     options = parser.parse_args()

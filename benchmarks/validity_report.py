@@ -24,13 +24,13 @@ HEADS = ("target", "rule", "bound", "worlds", "smallest share", "largest", "in",
 EXACT = ("target", "rule", "bound", "pools", "draws", "worst_share_over_alpha", "level")
 
 
-def cellscsv_text(outcome: Outcome) -> str:
+def cells_csv(outcome: Outcome) -> str:
     """One row for each cell, those of the paper's rules last."""
     cells = [*_ordered(outcome), *_ordered(outcome, holds=False)]
     return csv_text(CELLS, (_row(outcome, cell) for cell in cells))
 
 
-def exactcsv_text(outcome: Outcome) -> str:
+def exact_csv(outcome: Outcome) -> str:
     """One row for each kind of tiny pools of which every draw was analysed."""
     return csv_text(
         EXACT,
