@@ -14,13 +14,13 @@ classes that it leads to by calls, as mypy reads them (benchmarks/house_calls.py
 """
 
 import ast
-import csv
 import statistics
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pandas as pd
 from house_calls import Calls
 from runner import ROOT, parser_of
 
@@ -99,17 +99,11 @@ def reach(root: Path, entries: str) -> Figures:
 
 def write(path: Path, column: str, figures: Figures) -> None:
     """Add or replace one column of the table in ``path``."""
-    rows: dict[str, dict[str, str]] = {name: {} for name in figures}
-    if path.exists():
-        with path.open(newline="") as file:
-            rows |= {row.pop("figure"): row for row in csv.DictReader(file)}
-    for name, row in rows.items():
-        row[column] = figures.get(name, "")
-    with path.open("w", newline="") as file:
-        fields = ["figure", *max(rows.values(), key=len)]
-        writer = csv.DictWriter(file, fields, lineterminator="\n", restval="")
-        writer.writeheader()
-        writer.writerows({"figure": name, **row} for name, row in rows.items())
+    table = pd.read_csv(path, index_col="figure", dtype=str) if path.exists() else pd.DataFrame()
+    others = [name for name in table.index if name not in figures]
+    table = table.reindex([*figures, *others]).rename_axis("figure")
+    table[column] = pd.Series(figures)
+    table.to_csv(path)
 
 
 def main() -> None:
