@@ -55,18 +55,14 @@ def uppers(binary: bool) -> None:
     heads = [f"{int(drawn * Fraction(9, 10) * share)} of {drawn * 9 // 10}" for _, drawn, share in cells]
     title = f"{'0-1 loss' if binary else 'a loss of 0.3 where it is not 0'}; upper bounds"
     table = Table("bound", "target", *heads, title=title)
-    for bound in BOUNDS:
-        for target in ("pool", "population"):
-            if bound.certifies and bound.refusal(target=target, binary=binary):
-                continue
-            if not bound.certifies and target == "pool":
-                continue
-            values = []
-            for size, drawn, share in cells:
-                base = sizes(size, drawn, binary=binary)
-                seen = full_losses(base, int(base.asked * share))
-                values.append(bound.upper(seen if binary else scaled(seen, 0.3), ALPHA, target=target)[0])
-            table.row(f"`{bound.name}`", target, *(f"{value:.4f}" for value in values))
+    others = [(bound, "population") for bound in BOUNDS if not bound.certifies]
+    for bound, target in [*offered(binary=binary), *others]:
+        values = []
+        for size, drawn, share in cells:
+            base = sizes(size, drawn, binary=binary)
+            seen = full_losses(base, int(base.asked * share))
+            values.append(bound.upper(seen if binary else scaled(seen, 0.3), ALPHA, target=target)[0])
+        table.row(f"`{bound.name}`", target, *(f"{value:.4f}" for value in values))
 
 
 def varying() -> None:

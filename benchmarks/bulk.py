@@ -26,6 +26,7 @@ from runner import SETTINGS, Row, Table, add_options, machine, new_database, set
 # What shows the rows of one size, `options.size`, in a process in which Django is set up, and its options.
 PARTS = {
     "import": (bulk_import.measure, bulk_import.OPTIONS),
+    "send": (bulk_import.send, {}),
     "route": (bulk_route.measure, bulk_route.OPTIONS),
     "export": (bulk_items.export, bulk_items.EXPORT_OPTIONS),
     "tables": (bulk_items.tables, bulk_items.TABLES_OPTIONS),

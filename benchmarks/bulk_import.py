@@ -1,4 +1,4 @@
-"""The part `import` of benchmarks/bulk.py."""
+"""The parts `import` and `send` of benchmarks/bulk.py."""
 
 import argparse
 import csv
@@ -6,12 +6,12 @@ import json
 import os
 import random
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from runner import stage
+from runner import Row, children_of, forget_peak, measured, peak_mib, served, stage
 
 LETTERS = "etaoin shrdlu cmfwyp vbgkqjxz"
 OPTIONS = {
@@ -81,6 +81,48 @@ def imported(project: Any, user: Any, stored: Any) -> Any:
     return job
 
 
+def send(options: argparse.Namespace) -> None:
+    """Predictions that a program sends with the Python client, in one request to `manage.py serve`.
+
+    A project gets so many items, then a source a prediction for each. "web server" is one row up to the
+    answer, "worker" one until all is taken in; each with the most memory that its processes held (Linux).
+    """
+    from annotation.people.tokens import make_token
+    from hypac_client import Client
+    from testbed.factories import make_user
+
+    size, file = options.size, Path(os.environ["HYPAC_VAR"]) / "predictions.jsonl"
+    write_lines(file, map(prediction, range(size)))
+    token = make_token(user=make_user(), name="benchmark")[1]
+    with served() as (address, pid), Client(address, token, timeout=600) as client:
+        project = client.projects.create(f"Sending {size}", choices=["yes", "no"])
+        items = ({"id": f"item-{n}", "text": f"text {n}"} for n in range(size))
+        project.import_data(items, id_column="id", text_column="text").wait()
+        source = project.sources.add("mine", params={"model": "m", "revision": "1"})
+        for process in children_of(pid):
+            forget_peak(process)
+        with measured("answered", size) as answered:
+            job = source.upload_predictions(file)
+        with measured("taken in", size) as taken:
+            result = job.wait().result
+        assert result["added"] == size, result
+        taken.seconds += answered.seconds
+        show_sent(answered, taken, children_of(pid), file.stat().st_size)
+
+
+def show_sent(answered: Row, taken: Row, processes: list[int], body: int) -> None:
+    web = {pid for pid in processes if "waitress" in Path(f"/proc/{pid}/cmdline").read_text()}
+    answered.peak_mib = sum(map(peak_mib, web))
+    answered.note = f"web server; {body / 2**20:.1f} MiB were sent"
+    taken.peak_mib, taken.note = sum(map(peak_mib, set(processes) - web)), "worker"
+    answered.show()
+    taken.show()
+
+
+def prediction(n: int) -> dict[str, object]:
+    return {"external_id": f"item-{n}", "label": "yes" if n % 3 else "no", "confidence": 0.5 + n % 500 / 1000}
+
+
 # --- Files ---
 
 
@@ -99,8 +141,12 @@ def write_csv(path: Path, size: int) -> None:
 
 
 def write_jsonl(path: Path, size: int) -> None:
+    write_lines(path, ({"id": name, "text": text} for name, text in texts(size)))
+
+
+def write_lines(path: Path, rows: Iterable[object]) -> None:
     with path.open("w") as file:
-        file.writelines(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts(size))
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def write_parquet(path: Path, size: int) -> None:

@@ -1,11 +1,12 @@
-"""How long the statistics take, in three tables.
+"""How long the statistics take, in four tables.
 
-    .venv/bin/python benchmarks/core.py [--runs 5] [--only certify,pairs,betting]
+    .venv/bin/python benchmarks/core.py [--runs 5] [--only certify,pairs,betting,experiment]
 
 certify   chains from a pilot and the certificate, with and without the sort of U, by pool and sources
 pairs     the paper's rules over all pairs of distinct scores, beside its Algorithm 1 as a loop
 betting   the betting bound along a chain, beside the packages `confseq` and `mapie` where these are installed
           (requirements-bench.txt), their numbers compared with ours
+experiment  splits x methods x epsilons on a table of 50,000 rows, its reading apart
 
 Medians of processor time, after one run that is not timed: one thread computes and nothing waits, so on an
 idle machine that is the time that passes.  Worlds are made up: models err more where they are less certain.
@@ -23,7 +24,7 @@ import core_peers
 import numpy as np
 from core_peers import Rows
 from numpy.typing import NDArray
-from runner import Table, machine, median_ms, parser_of, seconds_of
+from runner import Table, forget_peak, machine, median_ms, parser_of, parts, peak_mib, seconds_of
 
 import routing.core.chain
 from routing.core.bounds import BOUNDS
@@ -32,12 +33,17 @@ from routing.core.calibration import ObservedLosses, sorted_losses
 from routing.core.certify import certify_losses
 from routing.core.chain import PilotData, build_chains
 from routing.core.compare import Comparison, compare_losses
+from routing.core.experiment.run import run
+from routing.core.experiment.settings import Settings
+from routing.core.experiment.table import Table as Outputs
 from routing.core.grid import score_grid
 from routing.core.keys import V_MAX, Key
 from routing.core.plan import Plan
 from routing.core.search import Search
 
 COSTS = {3: (1000, 6000, 32768), 6: (100, 300, 1000, 3000, 10000, 32768), 4: (300, 1000, 6000, 32768)}
+METHODS = ("fixed_sequence", "multi_chain", "pointwise_argmin", "pac_labeling_1", "cse", "coannotating")
+EPSILONS = ("0.02", "0.03", "0.05", "0.075", "0.10")
 POOLS = ((1_497, 300), (100_000, 2_000), (1_000_000, 10_000))
 
 
@@ -254,15 +260,48 @@ def betting_table(runs: int) -> None:
     core_peers.beside_mapie(rows, evidence, runs)
 
 
+# --- experiment ---
+
+
+def experiment_table(runs: int, size: int = 50_000) -> None:
+    """Two models with scores of their own, so that every method can run; 100 classes."""
+    rng = np.random.default_rng(0)
+    u = rng.random((size, 2))
+    u[:, 1] = (u[:, 0] + u[:, 1]) / 2
+    wrong = rng.random((size, 2)) < np.column_stack([0.6 * u[:, 0] ** 2, 0.4 * u[:, 1] ** 2])
+    truth = rng.integers(0, 100, size)
+    given = np.where(wrong, (truth[:, None] + rng.integers(1, 100, (size, 2))) % 100, truth[:, None])
+    outputs = Outputs(
+        name="made up",
+        numbers=(1, 2),
+        loss=wrong.astype(np.float64),
+        usable=np.ones((size, 2), dtype=np.bool_),
+        u=u,
+        costs=np.tile([1.0, 2.0, 8.0], (size, 1)),
+        answers=given.astype(str).astype(object),
+    )
+    settings = Settings(epsilons=tuple(map(Decimal, EPSILONS)), sizes=(1000,), repeats=100, rules=METHODS)
+    table = Table("splits", "methods", "epsilons", "rows", "m", "seconds", "peak memory", title="Experiment")
+    forget_peak()
+    seconds = median_ms(lambda: run(outputs, settings), runs, warm=False) / 1000
+    counts = (100, len(METHODS), len(EPSILONS), f"{size:,}", "1,000")
+    table.row(*counts, f"{seconds:.1f}", f"{peak_mib():.0f} MiB")
+
+
 def main() -> None:
-    tables = {"certify": certify_table, "pairs": pairs_table, "betting": betting_table}
+    tables = {
+        "certify": certify_table,
+        "pairs": pairs_table,
+        "betting": betting_table,
+        "experiment": experiment_table,
+    }
     options = parser_of(
         __doc__,
         runs=(5, "timed runs of each step, after one that is not"),
         only=(",".join(tables), "tables to print, with commas between them"),
     ).parse_args()
     print(f"{machine('numpy', 'scipy')}, medians of {options.runs} runs, processor time")
-    for name in options.only.split(","):
+    for name in parts(options.only):
         tables[name](options.runs)
 
 

@@ -22,7 +22,6 @@ import json
 import logging
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -32,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from faults_site import Gates, Model, Reconcilers, Worker
-from runner import Table, parser_of, set_up
+from runner import Table, installation, parser_of
 
 from testbed.hosts import until
 from testbed.servers import PostgresServer, RedisServer, create_database
@@ -47,24 +46,14 @@ STALE_SECONDS = 3
 PATIENCE = 120
 # A worker's session that does nothing inside a transaction for so long is ended: a frozen one lets go.
 IDLE_MILLISECONDS = 5000
-FAULTS = (
-    "kills",
-    "twice",
-    "broker",
-    "unacknowledged",
-    "database",
-    "stale",
-    "frozen",
-    "poison",
-    "terminate",
-    "cancel",
-)
+FAULTS = ["kills", "twice", "broker", "unacknowledged", "database"]
+FAULTS += ["stale", "frozen", "poison", "terminate", "cancel"]
 
 
 class Bench:
     """Servers, model servers, a worker and reconcilers, all of its own."""
 
-    def __init__(self, stack: ExitStack, broker: str, folder: Path) -> None:
+    def __init__(self, stack: ExitStack, broker: str) -> None:
         if (binaries := PostgresServer.installed()) is None:
             raise SystemExit("no PostgreSQL server is installed (Debian: apt install postgresql)")
         self.postgres = stack.enter_context(PostgresServer(binaries))
@@ -75,23 +64,17 @@ class Bench:
                 raise SystemExit("no Redis server is installed (Debian: apt install redis-server)")
             self.redis = stack.enter_context(RedisServer(program))
             broker = self.redis.url()
-        self.broker, self.log = broker, folder / "worker.log"
-        os.environ |= {
-            "DATABASE_URL": database,
+        environment = {
             "CELERY_BROKER_URL": broker,
-            "HYPAC_VAR": str(folder),
             "HYPAC_PRIVATE_HOSTS": "127.0.0.1",
             "HYPAC_JOB_STALE_SECONDS": str(STALE_SECONDS),
             "HYPAC_LOG_LEVEL": "WARNING",
             "HYPAC_CACHE_URL": "",
-            "DJANGO_SECRET_KEY": "only-for-faults-" + "0123456789" * 5,
-            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
         }
-        set_up()
+        self.log = stack.enter_context(installation(database, **environment)) / "worker.log"
         options = quote(f"-c jit=off -c idle_in_transaction_session_timeout={IDLE_MILLISECONDS}")
-        os.environ["DATABASE_URL"] = (
-            f"{database}?options={options}"  # of workers: a migration may take longer
-        )
+        # Of workers: a migration may take longer.
+        os.environ["DATABASE_URL"] = f"{database}?options={options}"
         logging.disable(logging.WARNING)  # of this process, which nudges while the broker is away
         self.gates = Gates(database)
         stack.callback(self.gates.end)
@@ -176,7 +159,7 @@ def parse() -> argparse.Namespace:
         broker=("", "URL of a broker; without it a Redis of its own"),
         json=("", "write the rows to this file, too"),
     )
-    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS), metavar="FAULT")
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=FAULTS, metavar="FAULT")
     parser.add_argument("--jobs", nargs="+", default=[], help="kinds of job that are killed (default: all)")
     return parser.parse_args()
 
@@ -184,8 +167,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hypac-faults-")))
-        bench = Bench(stack, options.broker, folder)
+        bench = Bench(stack, options.broker)
         try:
             rows = table(rows_of(bench, options))
         except AssertionError as error:

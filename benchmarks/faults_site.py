@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from typing import Any
 import psycopg
 from runner import ROOT, children_of
 
-from testbed.hosts import until
+from testbed.hosts import until, worker_command
 from testbed.scripted_replies import completion
 from testbed.scripted_server import Reply, Request, ScriptedServer
 
@@ -157,7 +156,7 @@ def _key(number: int, *, at_commit: bool = False) -> int:
 
 
 class Worker:
-    """A Celery worker with one child, as docs/configuration.md starts it, in a session of its own."""
+    """A worker in a session of its own."""
 
     def __init__(self, log: Path, **environment: str) -> None:
         self._log = log
@@ -166,18 +165,9 @@ class Worker:
         self._seen: set[int] = set()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "celery", "-A", "hypac_site", "worker", "-Q", "default", "-c", "1"]
-        command += ["-n", f"faults{next(_names)}@%h"]  # RabbitMQ wants one for each worker
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    *command,
-                    "--loglevel",
-                    "warning",
-                    "--without-gossip",
-                    "--without-mingle",
-                    "--without-heartbeat",
-                ],
+                [*worker_command(f"faults{next(_names)}@%h"), "--loglevel=warning"],
                 cwd=ROOT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

@@ -1,17 +1,18 @@
 """A small project that goes all the way from import to delivery, and what has to be there in the end."""
 
 import io
+from collections import defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 from django.db.models import Count, Exists, OuterRef, Sum
 
 from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.models import Item, Job, Label, Project, User
+from annotation.models import Item, Job, Label, User
 from annotation.projects.manage import create_project
 from routing.delivery.deliver import deliver
 from routing.models import (
@@ -31,8 +32,8 @@ from routing.runs.route import route
 from routing.runs.start import start_run
 from routing.sources.backends import Prompt
 from routing.sources.manage import save_source
+from testbed import worlds
 from testbed.factories import add_member
-from testbed.worlds import World as Labelled
 
 ITEMS = 70
 CONCURRENCY = 4
@@ -51,18 +52,18 @@ def slow(item: int) -> tuple[str, float]:
 
 
 @dataclass
-class World:
-    project: Project
-    user: User
-    annotator: User
-    first: int  # number of its first item: no two worlds share one
+class World(worlds.World):
+    """`first` is the number of its first item: no two worlds share one."""
+
+    first: int = 0
 
     @classmethod
-    def make(cls) -> "World":
+    def make(cls) -> Self:
         number = next(_numbers)
         user = User.objects.create_user(f"manager{number}")
         project = create_project(user=user, name=f"World {number}", choices=[], task_type="short_text")
-        return cls(project, user, add_member(project), number * 100 * ITEMS)
+        truth: dict[str, Any] = defaultdict(lambda: TRUE)
+        return cls(project, user, [add_member(project)], truth, first=number * 100 * ITEMS)
 
     # Each starts a job and returns it.
 
@@ -73,14 +74,14 @@ class World:
             project=self.project, content=content, original_name="items.csv", media_type="text/csv"
         )
         mapping = ColumnMapping(id_column="id", text_column="text")
-        return start_import(project=self.project, user=self.user, stored_file=stored, mapping=mapping)
+        return start_import(project=self.project, user=self.manager, stored_file=stored, mapping=mapping)
 
     def start_run(self, models: dict[str, str]) -> Job:
         """`models`: name and address of each, the cheapest first."""
         for position, (name, url) in enumerate(models.items(), start=1):
             save_source(
                 project=self.project,
-                user=self.user,
+                user=self.manager,
                 name=name,
                 backend="openai_api",
                 params={"url": url, "model": name, "concurrency": CONCURRENCY, "max_tokens": 8, "retries": 0},
@@ -89,7 +90,7 @@ class World:
             )
         start_run(
             project=self.project,
-            user=self.user,
+            user=self.manager,
             epsilon=Decimal("0.2"),
             alpha=Decimal("0.2"),
             m=30,
@@ -101,23 +102,18 @@ class World:
         return self.newest("prepare_run")
 
     def start_analysis(self) -> Job:
-        self.label()
-        analyse(run=self.run, user=self.user)
+        self.finish()
+        analyse(run=self.run, user=self.manager)
         return self.newest("analyse_run")
 
     def start_routing(self) -> Job:
-        route(run=self.run, user=self.user)
+        route(run=self.run, user=self.manager)
         return self.newest("route_run")
 
     def start_delivery(self) -> Job:
-        self.label()
-        deliver(run=self.run, user=self.user)
+        self.finish()
+        deliver(run=self.run, user=self.manager)
         return self.newest("deliver_run")
-
-    def label(self) -> None:
-        truth = dict.fromkeys(self.project.items.values_list("external_id", flat=True), TRUE)
-        world = Labelled(self.project, self.user, [self.annotator], truth, next(_numbers) * 10_000)  # type: ignore[arg-type]
-        world.finish()
 
     @property
     def run(self) -> Run:

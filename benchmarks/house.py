@@ -13,19 +13,18 @@ classes that it leads to by calls, as mypy reads them (benchmarks/house_calls.py
 `--csv` writes the figures as a column of a table, named by `--as`, beside the columns that stand there.
 """
 
-import argparse
 import ast
-import csv
 import statistics
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import pandas as pd
+from house_calls import Calls
+from runner import ROOT, parser_of
 
-from benchmarks.house_calls import Calls
-from testbed.imports import PACKAGES, Module, circles, edges_of, modules_of, room_imports
+from testbed.imports import PACKAGES, Edges, Module, circles, edges_of, modules_of, room_imports
 
 SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
@@ -64,9 +63,8 @@ def shape(modules: Mapping[str, Module]) -> Figures:
     return found
 
 
-def ties(modules: Mapping[str, Module]) -> tuple[Figures, list[str]]:
+def ties(modules: Mapping[str, Module], edges: Edges) -> tuple[Figures, list[str]]:
     """Figures about imports, and a line for each circle."""
-    edges = edges_of(modules)
     importers = Counter(other for others in edges.values() for other in others)
     single = [name for name, count in importers.items() if count == 1]
     short = [name for name in single if modules[name].source.count("\n") <= SHORT]
@@ -101,32 +99,23 @@ def reach(root: Path, entries: str) -> Figures:
 
 def write(path: Path, column: str, figures: Figures) -> None:
     """Add or replace one column of the table in ``path``."""
-    rows: dict[str, dict[str, str]] = {name: {} for name in figures}
-    if path.exists():
-        with path.open(newline="") as file:
-            rows |= {row.pop("figure"): row for row in csv.DictReader(file)}
-    for name, row in rows.items():
-        row[column] = figures.get(name, "")
-    with path.open("w", newline="") as file:
-        fields = ["figure", *max(rows.values(), key=len)]
-        writer = csv.DictWriter(file, fields, lineterminator="\n", restval="")
-        writer.writeheader()
-        writer.writerows({"figure": name, **row} for name, row in rows.items())
+    table = pd.read_csv(path, index_col="figure", dtype=str) if path.exists() else pd.DataFrame()
+    others = [name for name in table.index if name not in figures]
+    table = table.reindex([*figures, *others]).rename_axis("figure")
+    table[column] = pd.Series(figures)
+    table.to_csv(path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1], help="a checkout")
-    parser.add_argument(
-        "--entries", type=Path, help="other names of the entry points, in lines 'title = names'"
-    )
-    parser.add_argument("--circles", action="store_true", help="say which modules and rooms stand in circles")
+    parser = parser_of(__doc__, circles=(False, "say which modules and rooms stand in circles"))
+    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout")
+    parser.add_argument("--entries", type=Path, help="other entry points, in lines 'title = names'")
     parser.add_argument("--csv", type=Path, help="the table to write into")
     parser.add_argument("--as", dest="column", default="now", help="name of the column there")
     options = parser.parse_args()
     entries = options.entries.read_text() if options.entries else ENTRIES
     modules = modules_of(options.root)
-    figures, notes = ties(modules)
+    figures, notes = ties(modules, edges_of(options.root.resolve()))
     try:
         figures = {**shape(modules), **figures, **reach(options.root, entries)}
     except LookupError as error:

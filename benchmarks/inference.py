@@ -16,9 +16,9 @@ import os
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -94,24 +94,14 @@ def through_a_run(texts: list[str], backend: str, params: dict[str, Any]) -> Cal
 
 
 def straight_to_a_server(url: str, bodies: list[dict[str, Any]], concurrency: int) -> tuple[int, int]:
-    """The same bodies by as many threads, each with a connection; answers are read and nothing else."""
-    waiting, tokens, lock = iter(bodies), [], threading.Lock()
-
-    def work() -> None:
-        with httpx.Client(timeout=600, trust_env=False) as client:
-            while True:
-                with lock:
-                    body = next(waiting, None)
-                if body is None:
-                    return
-                answer = client.post(f"{url}/chat/completions", json=body).raise_for_status().json()
-                tokens.append(answer["usage"]["completion_tokens"])
-
-    threads = [threading.Thread(target=work) for _ in range(concurrency)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """The same bodies by as many threads and connections; answers are read and nothing else."""
+    limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
+    with (
+        httpx.Client(timeout=600, trust_env=False, limits=limits) as client,
+        ThreadPoolExecutor(concurrency) as pool,
+    ):
+        answers = pool.map(lambda body: client.post(f"{url}/chat/completions", json=body), bodies)
+        tokens = [answer.raise_for_status().json()["usage"]["completion_tokens"] for answer in answers]
     return len(tokens), sum(tokens)
 
 

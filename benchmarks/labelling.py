@@ -133,13 +133,6 @@ def label_all(
 # --- HyPAC --------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def hypac(items: int) -> Iterator[tuple[str, str]]:
-    """Address and slug of a project with so many texts that wait for a label."""
-    with installation(), served() as (address, _process):
-        yield address, fill(items)
-
-
 def fill(items: int) -> str:
     from annotation.labelling import queue
     from testbed.factories import add_member, make_items, make_project, make_user
@@ -298,7 +291,8 @@ def main() -> None:
     ).parse_args()
     rows: dict[str, list[Round]] = {}
     for browser in chromium(options.chromium):
-        with hypac(options.items) as (address, slug):
+        with installation(), served() as (address, _process):
+            slug = fill(options.items)
             rows["HyPAC"] = [
                 in_hypac(browser.new_context(), address, slug, options.labels, lambda n: [key(n)])
                 for _ in range(options.runs)
@@ -317,16 +311,8 @@ def main() -> None:
         version = browser.version
     about = f"{options.items:,} items on SQLite, {options.labels} labels a run, {options.runs} runs"
     print(f"{about}; Chromium {version}; {machine()}")
-    heads = (
-        "key presses",
-        "key to next, ms",
-        "p95",
-        "per label, ms",
-        "layout shift",
-        "first load",
-        "per item",
-    )
-    table = Table("", *heads)
+    heads = ("key presses", "key to next, ms", "p95", "per label, ms", "layout shift", "first load")
+    table = Table("", *heads, "per item")
     for name, rounds in rows.items():
         table.row(name, *row(rounds))
     if options.json:

@@ -16,9 +16,8 @@ processors; how much is printed.
 
 import argparse
 import asyncio
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from contextlib import ExitStack
+from functools import partial
 
 from load_clients import Crowd, Report
 from load_world import doubled, lost, make
@@ -36,44 +35,6 @@ from runner import (
 )
 
 PASSWORD = "of people who exist as long as this runs"
-
-
-class Server(NamedTuple):
-    """`batch` is what the annotators label."""
-
-    address: str
-    process: int
-    slug: str
-    names: list[str]
-    batch: int
-
-    def taken(self) -> float:
-        return processor_time(self.process, *children_of(self.process))
-
-
-def parse() -> argparse.Namespace:
-    return parser_of(
-        __doc__,
-        annotators=(32, "who label at once"),
-        think=(1.0, "mean seconds between two answers; 0: none"),
-        items=(100_000, "that wait for a label"),
-        seconds=(60.0, "how long it is measured"),
-        database=("", "PostgreSQL, as a URL; without it SQLite"),
-        threads=(8, "of the server"),
-        seed=(1, "of what the annotators do"),
-    ).parse_args()
-
-
-@contextmanager
-def running(options: argparse.Namespace) -> Iterator[Server]:
-    with ExitStack() as stack:
-        database = stack.enter_context(new_database(options.database, "load")) if options.database else ""
-        stack.enter_context(installation(database))
-        slug, names, batch = make(options.items, options.annotators, PASSWORD)
-        # As `manage.py serve` starts it, without the worker.
-        command = ["waitress", "--listen=127.0.0.1:PORT", f"--threads={options.threads}"]
-        address, process = stack.enter_context(served("-m", *command, "hypac_site.wsgi:application"))
-        yield Server(address, process, slug, names, batch)
 
 
 def show(options: argparse.Namespace, report: Report, doubled: int, lost: int) -> None:
@@ -98,11 +59,27 @@ def show(options: argparse.Namespace, report: Report, doubled: int, lost: int) -
 
 
 def main() -> None:
-    options = parse()
-    with running(options) as server:
-        crowd = Crowd(server.address, server.slug, PASSWORD, options.seed, options.think)
-        report = asyncio.run(crowd.label(server.names, options.seconds, server.taken))
-        show(options, report, doubled(server.batch) + report.held_by_two, lost(report.stored))
+    options = parser_of(
+        __doc__,
+        annotators=(32, "who label at once"),
+        think=(1.0, "mean seconds between two answers; 0: none"),
+        items=(100_000, "that wait for a label"),
+        seconds=(60.0, "how long it is measured"),
+        database=("", "PostgreSQL, as a URL; without it SQLite"),
+        threads=(8, "of the server"),
+        seed=(1, "of what the annotators do"),
+    ).parse_args()
+    with ExitStack() as stack:
+        database = stack.enter_context(new_database(options.database, "load")) if options.database else ""
+        stack.enter_context(installation(database))
+        slug, names, batch = make(options.items, options.annotators, PASSWORD)
+        # As `manage.py serve` starts it, without the worker.
+        command = ["waitress", "--listen=127.0.0.1:PORT", f"--threads={options.threads}"]
+        address, server = stack.enter_context(served("-m", *command, "hypac_site.wsgi:application"))
+        crowd = Crowd(address, slug, PASSWORD, options.seed, options.think)
+        taken = partial(processor_time, server, *children_of(server))
+        report = asyncio.run(crowd.label(names, options.seconds, taken))
+        show(options, report, doubled(batch) + report.held_by_two, lost(report.stored))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any
 
 import httpx
 from runner import Table, installation, machine, ms, parser_of, percentile, served
@@ -23,27 +23,17 @@ from runner import Table, installation, machine, ms, parser_of, percentile, serv
 NOBODY, ONE, MANY = "nobody", "from one address", "from many addresses"
 
 
-class Page(NamedTuple):
-    """A page of a server, and the session of somebody who may see it."""
-
-    address: str
-    path: str
-    session: str
-
-
-def together(count: int, work: Callable[[int], list[float]]) -> list[float]:
+def together(count: int, work: Callable[[int], list[Any]]) -> list[Any]:
     with ThreadPoolExecutor(max(1, count)) as pool:
         return [one for found in pool.map(work, range(count)) for one in found]
 
 
-def attack(
-    address: str, kind: str, attackers: int, seconds: float, counts: "multiprocessing.Queue[int]"
-) -> None:
-    """Put how many attempts were answered as wrong, and how many as too many."""
+def attack(address: str, kind: str, attackers: int, seconds: float) -> list[int]:
+    """The status of each attempt."""
     until = time.monotonic() + seconds
 
-    def try_passwords(number: int) -> list[float]:
-        found: list[float] = []
+    def try_passwords(number: int) -> list[int]:
+        found: list[int] = []
         with httpx.Client(base_url=address, timeout=120, trust_env=False) as client:
             client.get("/login/")
             token = client.cookies["csrftoken"]
@@ -55,22 +45,20 @@ def attack(
                 found.append(answer.status_code)
         return found
 
-    found = together(attackers, try_passwords)
-    counts.put(found.count(200))
-    counts.put(found.count(429) + found.count(503))
+    return together(attackers, try_passwords)
 
 
-def wait_for_pages(page: Page, others: int, seconds: float) -> list[float]:
+def wait_for_pages(address: str, path: str, session: str, others: int, seconds: float) -> list[float]:
     """Seconds that each page took."""
     until = time.monotonic() + seconds
+    headers = {"Cookie": f"sessionid={session}", "X-Forwarded-For": "192.0.2.9"}
 
     def look(_number: int) -> list[float]:
         times = []
-        headers = {"Cookie": f"sessionid={page.session}", "X-Forwarded-For": "192.0.2.9"}
-        with httpx.Client(base_url=page.address, timeout=120, headers=headers, trust_env=False) as client:
+        with httpx.Client(base_url=address, timeout=120, headers=headers, trust_env=False) as client:
             while time.monotonic() < until:
                 began = time.perf_counter()
-                client.get(page.path).raise_for_status()
+                client.get(path).raise_for_status()
                 times.append(time.perf_counter() - began)
                 time.sleep(0.1)
         return times
@@ -78,23 +66,21 @@ def wait_for_pages(page: Page, others: int, seconds: float) -> list[float]:
     return together(others, look)
 
 
-def measure(options: argparse.Namespace, kind: str, page: Page) -> tuple[list[float], int, int]:
-    """Seconds of the others' pages, attempts that were hashed, and that were refused."""
-    counts: multiprocessing.Queue[int] = multiprocessing.Queue()
+def measure(
+    options: argparse.Namespace, kind: str, address: str, page: tuple[str, str]
+) -> tuple[list[float], list[int]]:
+    """Seconds of the others' pages, and the status of each attempt."""
     attackers = 0 if kind == NOBODY else options.attackers
-    # A second longer at both ends than is measured.
-    process = multiprocessing.Process(
-        target=attack, args=(page.address, kind, attackers, options.seconds + 2, counts)
-    )
-    process.start()
-    time.sleep(1)
-    times = wait_for_pages(page, options.others, options.seconds)
-    hashed, refused = counts.get(timeout=180), counts.get(timeout=180)
-    process.join()
-    return times, hashed, refused
+    with multiprocessing.Pool(1) as pool:
+        # A second longer at both ends than is measured.
+        attempts = pool.apply_async(attack, (address, kind, attackers, options.seconds + 2))
+        time.sleep(1)
+        times = wait_for_pages(address, *page, options.others, options.seconds)
+        return times, attempts.get(timeout=180)
 
 
-def page_of(address: str) -> Page:
+def make_page() -> tuple[str, str]:
+    """The path of a page, and the session of somebody who may see it."""
     from django.test import Client
 
     from testbed.factories import make_project
@@ -102,7 +88,7 @@ def page_of(address: str) -> Page:
     project = make_project()
     client = Client()
     client.force_login(project.created_by)
-    return Page(address, f"/projects/{project.slug}/", client.cookies["sessionid"].value)
+    return f"/projects/{project.slug}/", client.cookies["sessionid"].value
 
 
 def main() -> None:
@@ -114,19 +100,18 @@ def main() -> None:
     ).parse_args()
     print(f"{options.attackers} attackers, {options.others} others, {options.seconds:g} s each; {machine()}")
     with installation(HYPAC_BEHIND_PROXY="1"), served() as (address, _process):
-        page = page_of(address)
+        page = make_page()
         table = Table("attackers", "pages of others", "p50", "times", "p95", "times", "hashed", "refused")
         quiet: list[float] = []
         for kind in (NOBODY, ONE, MANY):
-            times, hashed, refused = measure(options, kind, page)
+            times, attempts = measure(options, kind, address, page)
             found = [statistics.median(times), percentile(times, 0.95)]
             quiet = quiet or found
-            cells = [
-                cell
-                for now, then in zip(found, quiet, strict=True)
-                for cell in (ms(now), f"{now / then:.1f}")
-            ]
-            table.row(kind, f"{len(times):,}", *cells, f"{hashed:,}", f"{refused:,}")
+            cells = []
+            for now, then in zip(found, quiet, strict=True):
+                cells += [ms(now), f"{now / then:.1f}"]
+            refused = attempts.count(429) + attempts.count(503)
+            table.row(kind, f"{len(times):,}", *cells, f"{attempts.count(200):,}", f"{refused:,}")
 
 
 if __name__ == "__main__":

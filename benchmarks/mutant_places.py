@@ -2,11 +2,12 @@
 
 import ast
 import random
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from runner import ROOT
 
 from testbed.imports import Module, modules_of
 
@@ -15,21 +16,17 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 KINDS = ("flip", "drop", "return")
 COUNT = 40
 FLIPPED = {
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.Lt: ("<", ">="),
-    ast.LtE: ("<=", ">"),
-    ast.Gt: (">", "<="),
-    ast.GtE: (">=", "<"),
-    ast.In: ("in", "not in"),
-    ast.NotIn: (r"not\s+in", "in"),
-    ast.Is: ("is", "is not"),
-    ast.IsNot: (r"is\s+not", "is"),
+    ast.Eq: ast.NotEq,
+    ast.Lt: ast.GtE,
+    ast.Gt: ast.LtE,
+    ast.In: ast.NotIn,
+    ast.Is: ast.IsNot,
 }
+FLIPPED |= {other: sign for sign, other in FLIPPED.items()}
 
 
 class Place(NamedTuple):
-    """Where something can be broken: bytes ``start`` to ``end`` of the file become ``text_there``."""
+    """Where something can be broken: ``field`` of ``node`` in the tree of the file becomes ``value``."""
 
     kind: str
     file: str
@@ -37,12 +34,25 @@ class Place(NamedTuple):
     text: str
     what: str
     line: int
-    start: int
-    end: int
-    text_there: str
+    tree: ast.Module
+    node: ast.AST
+    field: str
+    value: object
+
+    def broken(self) -> str:
+        """The file with that change; without comments, as is ``whole``."""
+        before = getattr(self.node, self.field)
+        setattr(self.node, self.field, self.value)
+        try:
+            return ast.unparse(ast.fix_missing_locations(self.tree))
+        finally:
+            setattr(self.node, self.field, before)
+
+    def whole(self) -> str:
+        return ast.unparse(self.tree)
 
 
-def places_of(root: Path) -> list[Place]:
+def places_of(root: Path = ROOT) -> list[Place]:
     return [place for module in modules_of(root).values() for place in Reader(module, root).places()]
 
 
@@ -50,56 +60,39 @@ class Reader:
     """Finds the places of one module."""
 
     def __init__(self, module: Module, root: Path) -> None:
-        self.module = module
+        self.tree = module.tree
         self.file = module.path.relative_to(root).as_posix()
-        self.lines = module.source.encode().splitlines(keepends=True)
+        self.lines = module.source.splitlines()
 
     def places(self) -> Iterator[Place]:
-        for function, name in functions(self.module.tree):
+        for function, name in functions(self.tree):
             body = without_docstring(function)
             if is_stub(body):
                 continue
-            if returns := self._return(function, name, body[0]):
-                yield returns
+            if body[0].lineno != function.lineno and ast.unparse(body[0]) != "return":
+                docstring = function.body[: -len(body)]
+                at_once = [*docstring, ast.Return(), *body]
+                yield self._place("return", name, body[0], "", function, "body", at_once)
             for statement in own_statements(body):
-                if isinstance(statement, ast.If) and (dropped := self._drop(statement, name)):
-                    yield dropped
-                yield from self._flips(statement, name)
+                if isinstance(statement, ast.If) and is_check(statement):
+                    tested = ast.unparse(statement.test)
+                    yield self._place(
+                        "drop", name, statement, tested, statement, "test", ast.Constant(value=False)
+                    )
+                for node in own_expressions(statement):
+                    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+                        flipped = [FLIPPED[type(node.ops[0])]()]
+                        yield self._place("flip", name, statement, ast.unparse(node), node, "ops", flipped)
 
-    def _return(self, function: Function, name: str, first: ast.stmt) -> Place | None:
-        if first.lineno == function.lineno or ast.unparse(first) == "return":
-            return None
-        start = self._offset(first.lineno, first.col_offset)
-        return self._place("return", name, first, "", start, start, "return\n" + " " * first.col_offset)
+    def _place(self, kind: str, name: str, at: ast.stmt, what: str, *change: Any) -> Place:
+        text = self.lines[at.lineno - 1].strip()
+        return Place(kind, self.file, name, text, what, at.lineno, self.tree, *change)
 
-    def _drop(self, node: ast.If, name: str) -> Place | None:
-        leaves = len(node.body) == 1 and isinstance(node.body[0], ast.Raise | ast.Return) and not node.orelse
-        if not leaves or any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test)):
-            return None
-        start, end = self._span(node.test)
-        return self._place("drop", name, node, ast.unparse(node.test), start, end, "False")
 
-    def _flips(self, statement: ast.stmt, name: str) -> Iterator[Place]:
-        for node in own_expressions(statement):
-            if not isinstance(node, ast.Compare) or len(node.ops) > 1:
-                continue
-            sign, other = FLIPPED[type(node.ops[0])]
-            start, end = self._span(node.left)[1], self._span(node.comparators[0])[0]
-            between = self.module.source.encode()[start:end].decode()
-            flipped = re.sub(sign, other, between, count=1)
-            yield self._place("flip", name, statement, ast.unparse(node), start, end, flipped)
-
-    def _place(self, kind: str, name: str, at: ast.stmt, what: str, start: int, end: int, new: str) -> Place:
-        text = self.lines[at.lineno - 1].decode().strip()
-        return Place(kind, self.file, name, text, what, at.lineno, start, end, new)
-
-    def _span(self, node: ast.expr) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
-
-    def _offset(self, line: int, column: int) -> int:
-        return sum(map(len, self.lines[: line - 1])) + column
+def is_check(node: ast.If) -> bool:
+    """Whether all that follows from it is that the function is left; nothing is named in its test."""
+    leaves = len(node.body) == 1 and isinstance(node.body[0], ast.Raise | ast.Return) and not node.orelse
+    return leaves and not any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test))
 
 
 def functions(node: ast.AST, above: str = "") -> Iterator[tuple[Function, str]]:

@@ -15,7 +15,6 @@ has noticed. Results are written line by line into `--out`, and what stands ther
 measure another checkout: `make coverage-all ROOT=../then`, then `--root ../then`.
 """
 
-import argparse
 import csv
 import os
 import re
@@ -31,10 +30,8 @@ from pathlib import Path
 
 import pytest
 from coverage import CoverageData
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.mutant_places import KINDS, Place, choose, find, places_of
+from mutant_places import KINDS, Place, choose, find, places_of
+from runner import ROOT, parser_of
 
 LIST = Path(__file__).with_suffix(".csv")
 COLUMNS = ("number", "kind", "file", "function", "text", "what", "now_kind", "now_function", "now_text")
@@ -81,19 +78,19 @@ class Bench:
         if not tests:
             return "untouched", ""
         path = self.folder / place.file
-        whole = path.read_bytes()
-        broken = whole[: place.start] + place.text_there.encode() + whole[place.end :]
-        while True:
-            path.write_bytes(broken)
-            try:
+        before, whole, broken = path.read_bytes(), place.whole(), place.broken()
+        try:
+            while True:
+                path.write_text(broken)
                 outcome, failed = self.run(tests)
-            finally:
-                path.write_bytes(whole)
-            if outcome == "found" and not failed and self.run(tests, "--collect-only")[0] != "survived":
-                raise RuntimeError(f"Not all tests of {place.file}:{place.line} are there: measure anew.")
-            if outcome != "found" or not failed or self.run({failed})[0] != "found":
-                return outcome, failed
-            self.known_to_fail.add(failed)
+                path.write_text(whole)
+                if outcome == "found" and not failed and self.run(tests, "--collect-only")[0] != "survived":
+                    raise RuntimeError(f"Not all tests of {place.file}:{place.line} are there: measure anew.")
+                if outcome != "found" or not failed or self.run({failed})[0] != "found":
+                    return outcome, failed
+                self.known_to_fail.add(failed)
+        finally:
+            path.write_bytes(before)
 
     def run(self, tests: set[str], *options: str) -> tuple[str, str]:
         """Run tests up to the first that fails; its name, unless nothing could be run at all."""
@@ -155,17 +152,19 @@ def numbers(text: str) -> set[int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1], help="a checkout")
+    parser = parser_of(
+        __doc__,
+        jobs=(0, "processes that run tests"),
+        limit=(3600, "seconds after which a mutant has timed out"),
+        places=(False, "say where each is found, and run nothing"),
+    )
+    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout")
     parser.add_argument(
         "--data", type=Path, help="what make coverage-all wrote; .coverage-all of the checkout"
     )
     parser.add_argument("--out", type=Path, help="results; those that stand there are kept")
     parser.add_argument("--only", type=numbers, help="numbers of mutants, as in 1-3,7")
-    parser.add_argument("--jobs", type=int, default=0, help="processes that run tests")
-    parser.add_argument("--limit", type=int, default=3600, help="seconds after which a mutant has timed out")
     parser.add_argument("--choose", type=int, metavar="SEED", help="write the list anew, and run nothing")
-    parser.add_argument("--places", action="store_true", help="say where each is found, and run nothing")
     options = parser.parse_args()
     root = options.root.resolve()
     places = places_of(root)
@@ -214,18 +213,8 @@ def carry_out(bench: Bench, data: CoverageData, places: dict[str, Place], out: P
             began = time.monotonic()
             result, by = bench.judge(place, tests)
             seconds = round(time.monotonic() - began)
-            row = (
-                number,
-                place.kind,
-                place.file,
-                place.function,
-                place.line,
-                len(tests),
-                result,
-                by,
-                seconds,
-            )
-            writer.writerow(row)
+            where = (place.kind, place.file, place.function, place.line)
+            writer.writerow((number, *where, len(tests), result, by, seconds))
             file.flush()
             print(
                 f"{number:>3} {result:<9} {place.kind} in {place.function}, {len(tests)} tests, {seconds} s"

@@ -15,7 +15,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from runner import ROOT, machine, parser_of
+from runner import ROOT, machine, markdown, parser_of, parts, replace_between
 
 from routing.core.experiment import plots
 from routing.core.experiment.reading import read_table
@@ -57,7 +57,6 @@ class Reproduction:
                 for name in (MATH, GSM)
             },
         }
-        self.page = PAGE.read_text(encoding="utf-8")
         FIGURES.mkdir(exist_ok=True)
 
     def rows(self, table: Table, *, epsilons: str, m: str = "", **settings: object) -> list[Row]:
@@ -72,15 +71,6 @@ class Reproduction:
         rows = list(run(table, given).rows)
         self.done |= dict.fromkeys(rows)
         return rows
-
-    def write(self, name: str, text: str) -> None:
-        """Replace the table ``name`` of the page."""
-        start, end = f"<!-- table {name} -->", "<!-- end -->"
-        before, mark, rest = self.page.partition(start)
-        if not mark:
-            raise SystemExit(f"{PAGE} has no place for a table: {start}")
-        self.page = before + mark + "\n" + text + "\n" + end + rest.partition(end)[2]
-        PAGE.write_text(self.page, encoding="utf-8")
 
     def save(self, name: str, figure: object) -> None:
         figure.savefig(FIGURES / f"reproduction-{name}.png", dpi=90, facecolor="white")
@@ -98,7 +88,7 @@ class Reproduction:
                 usual += [row for row in paper if row.bound == PAPER_BOUNDS[0]]
                 usual += self.rows(table, rules=("lexicographic", *BASELINES), **shared)
                 shown += [row for row in usual if target == "dataset" and row.epsilon == 0.05]
-        self.write("summary", side_by_side(shown))
+        write("summary", side_by_side(shown))
 
     def cascades(self) -> None:
         """One model and people: the cascades of others."""
@@ -106,7 +96,7 @@ class Reproduction:
         for table in self.tables.values():
             rules = [rule for rule in CASCADES if all(table.scored) or rule.endswith("_1")]
             shown += self.rows(table, epsilons="0.05", targets=("dataset",), rules=tuple(rules))
-        self.write("cascades", side_by_side(shown))
+        write("cascades", side_by_side(shown))
 
     def population(self) -> None:
         """The target for which the paper states its guarantee, and the bounds that serve it."""
@@ -147,14 +137,14 @@ class Reproduction:
 
     def scores(self) -> None:
         """Reliability diagrams, whose ECE is printed, and the feasible region with the chains."""
-        lines = ["| table | model | ECE |", "| --- | --- | --- |"]
+        rows = []
         for name, table in self.tables.items():
             self.save(f"reliability-{_short(name)}", plots.reliability_diagrams(table))
             for k in range(table.models):
                 if table.scored[k]:
                     found = reliability(table.u[:, k], table.loss[:, k])
-                    lines.append(f"| {name} | {table.numbers[k]} | {found.ece:.3f} |")
-        print("\n".join(lines))
+                    rows.append((name, table.numbers[k], f"{found.ece:.3f}"))
+        print(markdown(("table", "model", "ECE"), rows))
         settings = Settings(sizes=(SIZES[MATH],))
         self.save("region-math", plots.feasible_region_figure(self.tables[MATH], settings))
 
@@ -171,14 +161,19 @@ class Reproduction:
                 drift=drift,
             )
             self.save(name, plots.against_severity(rows))
-        lines = ["| drift | severity | mean U | error of model 1 % | of model 2 % |", "|" + " --- |" * 5]
+        shown = []
         for drift in (0.0, 0.5):
             for severity in SEVERITIES:
                 weight = weights(table, severity, drift)
-                first, second = 100 * (weight @ table.loss)
-                mean = weight @ table.u[:, 0]
-                lines.append(f"| {drift:g} | {severity:g} | {mean:.3f} | {first:.1f} | {second:.1f} |")
-        print("\n".join(lines))
+                errors = (f"{100 * error:.1f}" for error in weight @ table.loss)
+                shown.append((f"{drift:g}", f"{severity:g}", f"{weight @ table.u[:, 0]:.3f}", *errors))
+        heads = ("drift", "severity", "mean U", "error of model 1 %", "of model 2 %")
+        print(markdown(heads, shown))
+
+
+def write(name: str, text: str) -> None:
+    """Replace the table ``name`` of the page."""
+    replace_between(PAGE, f"<!-- table {name} -->", "<!-- end -->", text)
 
 
 def side_by_side(rows: list[Row]) -> str:
@@ -188,10 +183,10 @@ def side_by_side(rows: list[Row]) -> str:
     names = list(dict.fromkeys(row.table for row in rows))
     found = {(f"{row.rule}{'' if row.holds_level else ' *'}", row.table): row for row in rows}
     header = ["rule", *(TITLES[name] for name in names)]
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    for rule in dict.fromkeys(rule for rule, _ in found):
-        lines.append("| " + " | ".join([rule, *(_figures(found.get((rule, name))) for name in names)]) + " |")
-    return "\n".join(lines)
+    rules = dict.fromkeys(rule for rule, _ in found)
+    return markdown(
+        header, ([rule, *(_figures(found.get((rule, name))) for name in names)] for rule in rules)
+    )
 
 
 def _figures(row: Row | None) -> str:
@@ -219,7 +214,7 @@ def main() -> None:
         name: getattr(work, name)
         for name in ("main", "cascades", "population", "epsilon", "size", "bounds", "scores", "shift")
     }
-    chosen = [part for part in options.only.split(",") if part] or list(sections)
+    chosen = parts(options.only) or list(sections)
     began = time.perf_counter()
     for name in chosen:
         start = time.perf_counter()
@@ -227,7 +222,7 @@ def main() -> None:
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
     if not options.only:
         ROWS.write_text(as_csv(list(work.done)), encoding="utf-8")
-        work.write(
+        write(
             "how",
             f"{date.today():%Y-%m-%d}, `.venv/bin/python benchmarks/reproduction.py`, "
             f"{options.repeats} draws a row, {time.perf_counter() - began:.0f} s on "

@@ -7,9 +7,7 @@ all that it imports from, as there are no circles. Left out are imports for type
 and Django's own folders. The same code gives the same file.
 """
 
-import argparse
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from graphlib import TopologicalSorter
@@ -17,11 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from runner import ROOT, parser_of
 
 from testbed.imports import Module, edges_of, modules_of, room_imports
 
-ROOT = Path(__file__).resolve().parents[1]
 APPS = ("routing", "annotation")
 NO_ROOMS = {"management", "migrations", "templatetags"}
 WIDTH, MARGIN, BOX, TALL, GAP = 1200, 24, 136, 54, 78
@@ -43,7 +40,7 @@ def is_drawn(room: Room) -> bool:
 
 def arrows_of(modules: dict[str, Module]) -> Arrows:
     """How many imports lead from one room to another, for each pair that is drawn."""
-    found = room_imports(modules, edges_of(modules))
+    found = room_imports(modules, edges_of(ROOT, APPS))
     return {pair: count for pair, count in found.items() if all(map(is_drawn, pair))}
 
 
@@ -180,10 +177,10 @@ def picture(modules: dict[str, Module]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images" / "rooms.svg")
-    options = parser.parse_args()
-    options.out.write_text(picture(modules_of(ROOT, APPS)), encoding="utf-8")
+    options = parser_of(
+        __doc__, out=(str(ROOT / "docs" / "images" / "rooms.svg"), "the picture")
+    ).parse_args()
+    Path(options.out).write_text(picture(modules_of(ROOT, APPS)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ A script imports this first: the checkout is on the path from then on.
 """
 
 import argparse
+import csv
+import io
 import os
 import platform
 import resource
@@ -12,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +71,31 @@ class Table:
     @staticmethod
     def row(*cells: object) -> None:
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def markdown(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A whole Markdown table, for a page."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+
+def csv_text(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([heads, *rows])
+    return file.getvalue()
+
+
+def replace_between(page: Path, before: str, after: str, text: str) -> None:
+    """Put the text in place of what stands between two marks of a page."""
+    start, mark, rest = page.read_text(encoding="utf-8").partition(before)
+    if not mark:
+        sys.exit(f"{page} has no place for a table: {before}")
+    page.write_text(f"{start}{mark}\n{text}\n{after}{rest.partition(after)[2]}", encoding="utf-8")
+
+
+def parts(text: str) -> list[str]:
+    """What stands between the commas of an option."""
+    return [part for part in text.split(",") if part]
 
 
 def ms(seconds: float) -> str:

@@ -14,14 +14,13 @@ short goes on where it ended.  With --human: people who err, and the references 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -29,7 +28,8 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the 
 
 import validity_human
 import validity_report
-from runner import parser_of
+from runner import parser_of, parts
+from validity_counts import Tally
 
 from testbed.enumeration import Enumerated, cells as enumerated_cells, enumerate_cell
 from testbed.known_truth import SETTINGS, available
@@ -85,49 +85,6 @@ def second_jobs(failed: Sequence[Cell], counts: dict[Cell, Count], size: Size) -
     ]
 
 
-class Kept:
-    """The counts of finished jobs, a line of JSON each; without a file nothing is kept."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.done: dict[str, list[tuple[Cell, Count]]] = {}
-        if path is not None and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                entry = json.loads(line)
-                found = [(Cell(**cell), Count(**count)) for cell, count in entry["counts"]]
-                self.done[entry["job"]] = found
-
-    def add(self, job: Job, counts: dict[Cell, Count]) -> None:
-        if self.path is not None:
-            found = [[asdict(cell), asdict(count)] for cell, count in counts.items()]
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"job": repr(job), "counts": found}) + "\n")
-
-
-def measure(
-    jobs: Sequence[Job], processes: int, seconds: float = math.inf, kept: Kept | None = None
-) -> dict[Cell, Count]:
-    """Run the jobs that are not ``kept``, for about so many seconds at most, and add up all counts."""
-    counts: dict[Cell, Count] = {}
-    kept = kept or Kept(None)
-    for job in jobs:
-        for cell, count in kept.done.get(repr(job), ()):
-            counts.setdefault(cell, Count()).add(count)
-    jobs = [job for job in jobs if repr(job) not in kept.done]
-    started = time.perf_counter()
-    with get_context("spawn").Pool(processes) as pool:
-        for done, (job, part) in enumerate(zip(jobs, pool.imap(run_job, jobs), strict=True), start=1):
-            kept.add(job, part)
-            for cell, count in part.items():
-                counts.setdefault(cell, Count()).add(count)
-            elapsed = time.perf_counter() - started
-            if done % 20 == 0 or done == len(jobs):
-                print(f"{done}/{len(jobs)} jobs, {elapsed:.0f} s", file=sys.stderr, flush=True)
-            if elapsed > seconds:
-                break  # leaving the block ends the processes
-    return counts
-
-
 def measure_exactly(pools: int, processes: int, rules: Sequence[str] = ()) -> list[Enumerated]:
     """The exact enumerations, with ``pools`` tiny pools of each size."""
     cells = [cell for cell in enumerated_cells() if not rules or cell[1] in rules]
@@ -151,44 +108,33 @@ def main() -> None:
     mode.add_argument("--quick", action="store_true", help="a few hundred draws a world: minutes")
     mode.add_argument("--full", action="store_true", help="10,000 draws a world: an hour on two cores")
     options = parser.parse_args()
+    mode = "full" if options.full else "quick"
+    kept, out = (Path(name) if name else None for name in (options.kept, options.out))
+    worlds, rules = parts(options.worlds), parts(options.rules)
     if options.human:
-        print(
-            validity_human.run(
-                mode="full" if options.full else "quick",
-                worlds=[name for name in options.worlds.split(",") if name],
-                draws=options.draws,
-                processes=options.jobs,
-                minutes=options.minutes,
-                kept=Path(options.kept) if options.kept else None,
-                out=Path(options.out) if options.out else None,
-            )
-        )
+        limits = (options.draws, options.jobs, options.minutes)
+        print(validity_human.run(mode, worlds, *limits, kept, out))
         return
-    size = SIZES["full" if options.full else "quick"]
+    started = time.perf_counter()
+    size = SIZES[mode]
     if options.draws:
         size = Size(options.draws, min(size.slow, options.draws), min(size.chunk, options.draws))
-    usual = [name for name, setting in SETTINGS.items() if not setting.held_out]
-    names = options.worlds.split(",") if options.worlds else usual
-    worlds = tuple(name for name in names if available(SETTINGS[name]))
-    started = time.perf_counter()
-    outcome = Outcome(size, worlds=worlds)
-    rules = [rule for rule in options.rules.split(",") if rule]
+    names = worlds or [name for name, setting in SETTINGS.items() if not setting.held_out]
+    outcome = Outcome(size, worlds=tuple(name for name in names if available(SETTINGS[name])))
     outcome.exact = measure_exactly(1 if options.quick else 3, options.jobs, rules)
-    kept = Kept(Path(options.kept) if options.kept else None)
-    jobs = [job for name in worlds for job in jobs_of(SETTINGS[name], size, rules)]
+    jobs = [job for name in outcome.worlds for job in jobs_of(SETTINGS[name], size, rules)]
     # World by world in turn: a run that is cut short has about the same number of draws of each.
     jobs.sort(key=lambda job: job.number)
-    outcome.counts = measure(jobs, options.jobs, 60 * options.minutes, kept)
-    first = failed(outcome.counts)
-    if first:
-        outcome.again = measure(second_jobs(first, outcome.counts, size), options.jobs, kept=kept)
+    tally = Tally(run_job, Cell, Count, options.jobs, 60 * options.minutes, kept)
+    outcome.counts = tally.of(jobs)
+    second = second_jobs(failed(outcome.counts), outcome.counts, size)
+    outcome.again = replace(tally, seconds=math.inf).of(second)
     outcome.seconds = time.perf_counter() - started
-    missing = [name for name in names if name not in worlds]
-    if options.out:
-        out = Path(options.out)
+    if out:
         exact = out.with_name(f"{out.stem}_exact.csv")
         out.write_text(validity_report.cells_csv(outcome), encoding="utf-8")
         exact.write_text(validity_report.exact_csv(outcome), encoding="utf-8")
+    missing = [name for name in names if name not in outcome.worlds]
     print(validity_report.summary(outcome, command=shlex.join(sys.argv[1:]), missing=missing))
 
 

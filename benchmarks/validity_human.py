@@ -6,20 +6,12 @@ and, in one world as negative controls, one person's word and people who err on 
 over.  Before them every draw of some tiny pools.
 """
 
-from __future__ import annotations
-
-import csv
-import io
-import json
-import math
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
-from multiprocessing import get_context
 from pathlib import Path
 
-from runner import machine
+from runner import csv_text, machine, markdown
+from validity_counts import Counts, Tally
 
 from testbed.known_truth import SETTINGS, available
 from testbed.level import limit
@@ -29,7 +21,6 @@ from testbed.people_level import (
     LARGE,
     SECOND_SEED,
     HumanCell,
-    HumanJob,
     broken,
     cells_of,
     failed,
@@ -50,11 +41,9 @@ COLUMNS = (
     *("world", "error_percent", "kind", "reference", "control", "draws", "broken", "limit", "level"),
     *("second_draws", "second_broken", "untrue", "certified", "alone", "cost_per_item"),
 )
-Counts = dict[HumanCell, HumanCount]
 
 
 def run(
-    *,
     mode: str,
     worlds: Sequence[str],
     draws: int,
@@ -72,11 +61,10 @@ def run(
     exact = enumerate_people(POOLS[mode])
     named = [world for world in worlds or WORLDS if available(SETTINGS[world])]
     cells = [cell for world in named for cell in cells_of(world)]
-    counts = measure(list(jobs_of(cells, draws, CHUNK)), processes, 60 * minutes, kept)
-    again: Counts = {}
-    if first := failed(counts):
-        jobs = list(jobs_of(first, 4 * draws, CHUNK, SECOND_SEED))
-        again = measure(jobs, processes, 60 * minutes, kept)
+    tally = Tally(run_human_job, HumanCell, HumanCount, processes, 60 * minutes, kept)
+    counts = tally.of(jobs_of(cells, draws, CHUNK))
+    first = failed(counts)
+    again = tally.of(jobs_of(first, 4 * draws, CHUNK, SECOND_SEED))
     if out is not None:
         out.write_text(as_csv(counts, again), encoding="utf-8")
     seconds = time.perf_counter() - started
@@ -92,54 +80,6 @@ def run(
     return f"{head}\n\n{table(counts)}"
 
 
-def measure(
-    jobs: Sequence[HumanJob], processes: int, seconds: float = math.inf, kept: Path | None = None
-) -> Counts:
-    """Run the jobs that are not ``kept``, for about so many seconds at most, and add up all counts."""
-    counts: Counts = {}
-    done = _read(kept)
-    left = []
-    for job in jobs:
-        if repr(job) in done:
-            _add(counts, done[repr(job)])
-        else:
-            left.append(job)
-    started = time.perf_counter()
-    if not seconds:
-        return counts
-    with get_context("spawn").Pool(processes) as pool:
-        for number, (job, found) in enumerate(pool.imap_unordered(_run, left), start=1):
-            _add(counts, found)
-            if kept is not None:
-                pairs = [[asdict(cell), asdict(count)] for cell, count in found.items()]
-                with kept.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"job": repr(job), "counts": pairs}) + "\n")
-            elapsed = time.perf_counter() - started
-            print(f"{number}/{len(left)} jobs, {elapsed:.0f} s", file=sys.stderr, flush=True)
-            if elapsed > seconds:
-                break  # leaving the block ends the processes
-    return counts
-
-
-def _run(job: HumanJob) -> tuple[HumanJob, Counts]:
-    return job, run_human_job(job)
-
-
-def _read(kept: Path | None) -> dict[str, Counts]:
-    if kept is None or not kept.exists():
-        return {}
-    entries = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
-    return {
-        entry["job"]: {HumanCell(**cell): HumanCount(**count) for cell, count in entry["counts"]}
-        for entry in entries
-    }
-
-
-def _add(counts: Counts, found: Counts) -> None:
-    for cell, count in found.items():
-        counts.setdefault(cell, HumanCount()).add(count)
-
-
 def _controls(counts: Counts) -> str:
     expected = [cell for cell in counts if has_to_fail(cell)]
     low = [cell for cell in expected if counts[cell].untrue <= 0.1 * counts[cell].draws]
@@ -148,10 +88,7 @@ def _controls(counts: Counts) -> str:
 
 def as_csv(counts: Counts, again: Counts) -> str:
     """Every count, a row each cell; cost per item in labels by a person."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    number = sum(not cell.control for cell in counts)
+    number, rows = sum(not cell.control for cell in counts), []
     for cell in _ordered(counts):
         count, second = counts[cell], again.get(cell)
         most, wrong = limit(count.draws, number), broken(cell, count)
@@ -159,15 +96,15 @@ def as_csv(counts: Counts, again: Counts) -> str:
         if wrong > most and not cell.control:
             holds = second is not None and broken(cell, second) <= limit(second.draws, number)
             level = "pass" if holds else "FAIL"
-        twice = ("", "") if second is None else (second.draws, broken(cell, second))
-        writer.writerow(
+        rows.append(
             (
                 *(cell.world, f"{100 * cell.error:g}", cell.kind, cell.reference, cell.control),
-                *(count.draws, wrong, "" if cell.control else most, level, *twice),
+                *(count.draws, wrong, "" if cell.control else most, level),
+                *(("", "") if second is None else (second.draws, broken(cell, second))),
                 *(count.untrue, count.certified, count.alone, f"{count.cost / count.draws:.4f}"),
             )
         )
-    return file.getvalue()
+    return csv_text(COLUMNS, rows)
 
 
 def _ordered(counts: Counts) -> list[HumanCell]:
@@ -178,15 +115,11 @@ def _ordered(counts: Counts) -> list[HumanCell]:
 
 def table(counts: Counts) -> str:
     """Markdown: how often the promise and the truth were broken, and the cost per item (people = 1)."""
-    lines = [
-        f"| {' | '.join(HEADS)} |",
-        "|---" * len(HEADS) + "|",
-    ]
+    rows = []
     for cell in _ordered(counts):
         count = counts[cell]
         share = [value / count.draws for value in (broken(cell, count), count.untrue, count.certified)]
-        lines.append(
-            f"| {cell.world} | {100 * cell.error:g} % | {cell.kind} | {cell.reference} | {count.draws} | "
-            f"{share[0]:.3f} | {share[1]:.3f} | {share[2]:.2f} | {count.cost / count.draws:.3f} |"
-        )
-    return "\n".join(lines) + "\n"
+        people = (f"{100 * cell.error:g} %", cell.kind, cell.reference, count.draws)
+        shares = (f"{share[0]:.3f}", f"{share[1]:.3f}", f"{share[2]:.2f}", f"{count.cost / count.draws:.3f}")
+        rows.append((cell.world, *people, *shares))
+    return markdown(HEADS, rows) + "\n"

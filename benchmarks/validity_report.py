@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from runner import machine
+from runner import csv_text, machine, markdown
 
 from routing.core.rules import RULES
 from testbed.known_truth import SETTINGS
@@ -22,18 +20,19 @@ CELLS = (
     *("level", "second_draws", "second_false", "certified_percent", "net_saving_percent"),
     *("hindsight_percent", "bar_percent"),
 )
+HEADS = ("target", "rule", "bound", "worlds", "smallest share", "largest", "in", "holds its stated level")
 EXACT = ("target", "rule", "bound", "pools", "draws", "worst_share_over_alpha", "level")
 
 
 def cells_csv(outcome: Outcome) -> str:
     """One row for each cell, those of the paper's rules last."""
     cells = [*_ordered(outcome), *_ordered(outcome, holds=False)]
-    return _csv(CELLS, (_row(outcome, cell) for cell in cells))
+    return csv_text(CELLS, (_row(outcome, cell) for cell in cells))
 
 
 def exact_csv(outcome: Outcome) -> str:
     """One row for each kind of tiny pools of which every draw was analysed."""
-    return _csv(
+    return csv_text(
         EXACT,
         (
             (e.target, e.rule, e.bound, e.pools, e.draws, f"{e.worst:.3f}", _verdict(e.worst <= 1 + 1e-9))
@@ -60,27 +59,23 @@ def summary(outcome: Outcome, *, command: str, missing: Sequence[str]) -> str:
     ]
     if missing:
         lines.append(f"Left out, because their tables are not at hand: {', '.join(missing)}.")
-    return "\n".join([*lines, "", *_ranges(outcome)]) + "\n"
+    return "\n".join([*lines, "", _ranges(outcome)]) + "\n"
 
 
-def _ranges(outcome: Outcome) -> list[str]:
-    lines = [
-        "| target | rule | bound | worlds | smallest share | largest | in | holds its stated level |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def _ranges(outcome: Outcome) -> str:
     groups: dict[tuple[str, str, str], list[Cell]] = {}
     for holds in (True, False):
         for cell in _ordered(outcome, holds=holds):
             groups.setdefault((cell.target, cell.rule, cell.bound), []).append(cell)
+    rows = []
     for (target, rule, bound), cells in groups.items():
         shares = {cell.world: outcome.counts[cell].false / outcome.counts[cell].draws for cell in cells}
         worst = max(shares, key=lambda world: shares[world])
-        claim = "yes" if RULES.get(rule).holds_level else "no"
-        lines.append(
-            f"| {target} | {rule} | {bound} | {len(shares)} | {min(shares.values()):.4f} | "
-            f"{shares[worst]:.4f} | {worst} | {claim} |"
+        range_ = (f"{min(shares.values()):.4f}", f"{shares[worst]:.4f}", worst)
+        rows.append(
+            (target, rule, bound, len(shares), *range_, "yes" if RULES.get(rule).holds_level else "no")
         )
-    return lines
+    return markdown(HEADS, rows)
 
 
 def _row(outcome: Outcome, cell: Cell) -> tuple[object, ...]:
@@ -119,11 +114,3 @@ def _ordered(outcome: Outcome, *, holds: bool = True) -> list[Cell]:
     targets, worlds = ("dataset", "pool", "population"), list(SETTINGS)
     cells = [cell for cell in outcome.counts if RULES.get(cell.rule).holds_level == holds]
     return sorted(cells, key=lambda cell: (targets.index(cell.target), worlds.index(cell.world)))
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return file.getvalue()

@@ -20,6 +20,7 @@ class ExpertWorld:
 
     `error` is the annotators'; `errors` and whatever else is given, `make_world` takes, as `error` the first.
     Unless it is asked for, later models have no scores: with them models and the expert hardly need people.
+    A ``world`` that is given takes the place of all that `make_world` would make.
     """
 
     def __init__(
@@ -30,11 +31,12 @@ class ExpertWorld:
         seed: int = 3,
         errors: Sequence[Callable[[float], float]] | None = None,
         own_scores: bool = False,
+        world: World | None = None,
         **options: Any,
     ) -> None:
         if errors is not None:
             options["error"] = errors
-        self.world: World = make_world(size, own_scores=own_scores, **options)
+        self.world = world or make_world(size, own_scores=own_scores, **options)
         self.expert, third = self.world.join(2)
         self.experts = [self.expert]
         self.world.annotators.append(third)

@@ -86,10 +86,7 @@ class Host:
             )
 
     def start_worker(self, *options: str) -> None:
-        node = f"--hostname=worker@{self.name}"
-        celery = [sys.executable, "-m", "celery", "-A", "hypac_site", "worker", "-Q", "default", "-c", "1"]
-        alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-        self.start(*celery, node, "--loglevel=info", *alone, *options)
+        self.start(*worker_command(f"worker@{self.name}"), "--loglevel=info", *options)
         until(lambda: "ready." in self._log().read_text(), f"the worker of {self.name}")
 
     def said(self) -> str:
@@ -193,6 +190,12 @@ class IsolatedHost(Host):
     def stop(self) -> None:
         super().stop()
         self.kill()
+
+
+def worker_command(node: str) -> list[str]:
+    """A Celery worker with one child, as docs/configuration.md starts it; brokers want names."""
+    celery = [sys.executable, "-m", "celery", "-A", "hypac_site", "worker", "-Q", "default", "-c", "1"]
+    return [*celery, f"--hostname={node}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
 def ip(*arguments: str) -> None:

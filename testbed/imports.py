@@ -1,10 +1,13 @@
-"""The modules of a checkout, and which of them import which, read from the source alone."""
+"""The modules of a checkout, and which of them import which; nothing of it is run."""
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import NamedTuple
+
+import grimp
 
 PACKAGES = ("annotation", "hypac_site", "routing")
 Edges = Mapping[str, Set[str]]
@@ -28,14 +31,6 @@ class Module(NamedTuple):
         app, *folders = self.package.split(".")
         return f"{app}.{folders[0]}" if folders and app != "hypac_site" else None
 
-    def base_of(self, node: ast.ImportFrom) -> str:
-        """The absolute name of what ``from ... import`` names."""
-        if not node.level:
-            return node.module or ""
-        parts = self.package.split(".")
-        kept = parts[: len(parts) - node.level + 1]
-        return ".".join([*kept, node.module] if node.module else kept)
-
 
 def modules_of(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, Module]:
     """Every module below ``root``, migrations left out."""
@@ -51,35 +46,17 @@ def modules_of(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, Mo
     return found
 
 
-def is_for_types(node: ast.If) -> bool:
-    names = (getattr(part, "id", getattr(part, "attr", None)) for part in ast.walk(node.test))
-    return "TYPE_CHECKING" in names
-
-
-def imports_of(module: Module, known: Set[str]) -> set[str]:
-    """The modules of ours that ``module`` imports, but for types; a package for names that it holds."""
-    found = set()
-    waiting: list[ast.AST] = [module.tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = module.base_of(node)
-            submodules = {f"{base}.{alias.name}" for alias in node.names}
-            found |= submodules & known
-            if len(submodules & known) < len(submodules):
-                found.add(base)
-        elif isinstance(node, ast.If) and is_for_types(node):
-            waiting += node.orelse
-        else:
-            waiting += ast.iter_child_nodes(node)
-    return (found & known) - {module.name}
-
-
-def edges_of(modules: Mapping[str, Module]) -> dict[str, set[str]]:
-    """For each module those of ours that it imports, also inside functions, but for types."""
-    return {name: imports_of(module, modules.keys()) for name, module in modules.items()}
+def edges_of(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, set[str]]:
+    """For each module below ``root`` those of ours that it imports, also inside functions, but for types; a
+    package for names that it holds. Migrations are left out.
+    """
+    sys.path.insert(0, str(root))
+    try:
+        graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+    finally:
+        sys.path.remove(str(root))
+    names = {name for name in graph.modules if "migrations" not in name.split(".")}
+    return {name: (graph.find_modules_directly_imported_by(name) & names) - {name} for name in names}
 
 
 def room_imports(modules: Mapping[str, Module], edges: Edges) -> Counter[tuple[str, str]]:

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from testbed.imports import circles, edges_of, modules_of
+from testbed.imports import circles, edges_of
 
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "static" / "vendor"
@@ -123,7 +123,7 @@ PACKAGES_OF_OURS = ("annotation", "benchmarks", "hypac_site", "routing", "testbe
 
 @pytest.fixture(scope="module")
 def edges() -> dict[str, set[str]]:
-    return edges_of(modules_of(ROOT, PACKAGES_OF_OURS))
+    return edges_of(ROOT, PACKAGES_OF_OURS)
 
 
 @pytest.mark.costly
@@ -162,7 +162,7 @@ def test_circles_are_found(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     for name, source in sources.items():
         (tmp_path / "ours" / f"{name}.py").write_text(source)
-    assert circles(edges_of(modules_of(tmp_path, ("ours",)))) == [{"ours.above", "ours.inside"}]
+    assert circles(edges_of(tmp_path, ("ours",))) == [{"ours.above", "ours.inside"}]
 
 
 def test_the_core_imports_where_there_is_no_django() -> None:

@@ -103,10 +103,11 @@ def answered_later(run: Run, between_parts: Callable[[], object] = lambda: None)
     last = covered.aggregate(last=Max("position"))["last"]
     rows = covered.values_list("item", "item__external_id", "item__content_hash", "u")
     with open_file(found[0]) as committed:
+        lines = iter(committed)  # each one begins anew: a file of a storage goes to its start
         for start in range(0, last + 1, PART):
             between_parts()
             part = list(rows.filter(position__gte=start, position__lt=start + PART))
-            before = list(islice(committed, len(part)))  # fewer where items were taken in later
+            before = list(islice(lines, len(part)))  # fewer where items were taken in later
             for old, line in zip_longest(before, said_lines(run, run_sources, part)):
                 if old is None:
                     yield line
