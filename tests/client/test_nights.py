@@ -20,7 +20,8 @@ BUSY = {"open": 2, "leased": 1, "disagreeing": 0, "total": 9}
 
 def run(state: str, **more: Any) -> dict[str, Any]:
     later = {"later_items": None, "target": "dataset", "reference": "person", "certificate": None}
-    return {"number": 3, "state": state, "calibration": None, "labelling": None, **later, **more}
+    found = {"number": 3, "state": state, "loss": "zero_one", "calibration": None, "labelling": None}
+    return {**found, **later, **more}
 
 
 @pytest.fixture
@@ -71,6 +72,21 @@ def test_people_who_have_to_label_first_are_an_end_of_its_own(told: Any) -> None
     assert status == 3
     waiting = ok(run("labelling", labelling=BUSY))
     assert told("deliver", "a", "3", "out", "--complete", replies=[waiting])[0] == 3
+
+
+def test_losses_that_a_program_measures_come_before_the_analysis(told: Any) -> None:
+    labelled = ok(run("calibrating", calibration={**BUSY, "open": 0, "leased": 0}, loss="measured_elsewhere"))
+    status, said, _ = told("analyse", "a", "3", replies=[labelled])
+    assert (status, "have the losses of models' answers asked for" in said["detail"]) == (3, True)
+    losses = ok(run("losses", loss="measured_elsewhere"))
+    status, said, _ = told("analyse", "a", "3", replies=[losses, ok({"missing": ["t1", "t2"]})])
+    assert (status, "answers about 2 items" in said["detail"]) == (3, True)
+    done = ok(job("done", kind="analyse_run"))
+    analysed = ok(run("analysed", loss="measured_elsewhere", certificate={"certified": True, "sentence": ""}))
+    replies = [losses, ok({"missing": []}), ok(job("queued"), 202), done, analysed]
+    status, said, requests = told("analyse", "a", "3", replies=replies)
+    assert (status, said["state"], said["certified"]) == (0, "analysed", True)
+    assert any(str(one.url).endswith("/runs/3/analyse/") for one in requests)
 
 
 def test_the_newest_run_goes_on_where_its_work_failed_in_an_earlier_night(told: Any) -> None:

@@ -12,6 +12,7 @@ from hypac_client.runs import STATES, Run
 
 NEWEST = "newest"
 FAILED = ("failed", "cancelled")
+MEASURED = "measured_elsewhere"
 
 
 def run_of(project: Project, named: str) -> Run:
@@ -27,12 +28,15 @@ def run_of(project: Project, named: str) -> Run:
 
 
 def analyse(run: Run, *, timeout: float, progress: bool | Progress = False) -> Run:
-    """Have its thresholds certified, once all labels of its calibration set are there."""
+    """Have its thresholds certified, once all labels of its calibration set are there, and all losses that a
+    program of yours measures.
+    """
     _go_on(run, ("preparing", "analysing"), timeout, progress)
     if run.state == "calibrating" and run.data["reference"] == "expert":
         raise NotYetError(f"Run {run.number} waits for its expert: have her asked first.")
-    if run.state in ("calibrating", "checking"):
+    if run.state in ("calibrating", "checking", "losses"):
         _refuse_unlabelled(run)
+        _refuse_unmeasured(run)
         run.analyse().wait(timeout=timeout, progress=progress)
     elif _before(run, "analysed"):
         raise NotYetError(f"Run {run.number} cannot be analysed yet: {run.state}.")
@@ -101,6 +105,15 @@ def _before(run: Run, state: str) -> bool:
 def _refuse_unlabelled(run: Run) -> None:
     if left := run.left_to_label:
         raise NotYetError(f"Run {run.number} waits for people: {left:,} answers are missing.")
+
+
+def _refuse_unmeasured(run: Run) -> None:
+    if run.state == "calibrating" and run.data["loss"] == MEASURED:
+        raise NotYetError(f"Run {run.number} has its labels: have the losses of models' answers asked for.")
+    if run.state == "losses" and (missing := len(run.losses_asked()["missing"])):
+        raise NotYetError(
+            f"Run {run.number} waits for the losses of models' answers about {missing:,} items."
+        )
 
 
 def _go_on(run: Run, states: tuple[str, ...], timeout: float, progress: bool | Progress) -> None:
