@@ -100,7 +100,7 @@ def take_losses(*, run: Run, actor: User, rows: Iterable[Mapping[str, Any]]) -> 
 
     Raises ConflictError where nothing is to be measured now.
     """
-    stored, known, refused = 0, 0, []
+    stored, known, refused = list[GivenLosses](), 0, []
     with transaction.atomic():
         run = Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # the analysis waits, or has begun
         wanted = {one.item: one for one in to_measure(run)}
@@ -115,7 +115,7 @@ def take_losses(*, run: Run, actor: User, rows: Iterable[Mapping[str, Any]]) -> 
             if before is not None and (before.measured, before.losses) == (one.measured, losses):
                 known += 1
                 continue
-            there[one.item] = GivenLosses.objects.create(
+            there[one.item] = GivenLosses(
                 run=run,
                 item_id=one.item,
                 version=1 if before is None else before.version + 1,
@@ -123,10 +123,11 @@ def take_losses(*, run: Run, actor: User, rows: Iterable[Mapping[str, Any]]) -> 
                 measured=one.measured,
                 given_by=actor,
             )
-            stored += 1
-        counts = {"stored": stored, "known": known, "refused": len(refused)}
+            stored.append(there[one.item])
+        GivenLosses.objects.bulk_create(stored)
+        counts = {"stored": len(stored), "known": known, "refused": len(refused)}
         _record(run, actor, "run.losses_given", counts)
-    return Taken(stored, known, refused)
+    return Taken(len(stored), known, refused)
 
 
 Read = tuple[tuple[ToMeasure, list[float | None]] | None, str]

@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation.errors import ConflictError
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Item, Label
+from routing.elsewhere.losses import take_losses
 from routing.models import GivenLosses, Prediction, SentAnswer
 from routing.runs.ask_losses import ask_losses
 from routing.runs.certify import analyse
@@ -179,6 +182,20 @@ def test_a_loss_that_comes_again_replaces_the_one_before_and_the_certificate_say
     assert draw[rows[0]["name"]]["losses"][0] == 0.125
     assert json.loads(run.certificate.document)["provenance"]["losses_given_anew"] == 1
     assert "sent again with other values before the analysis: 1." in client_page(client, world)
+
+
+def test_many_rows_take_no_more_queries_than_one_and_the_last_row_of_an_item_counts(world):
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    rows = [with_losses(row) for row in rows_given_out(run, world.manager)]
+    counts = []
+    for part in (rows[:1], [*rows[1:], {**rows[-1], "loss1": 0.125}]):
+        with CaptureQueriesContext(connection) as asked_of_it:
+            assert not take_losses(run=run, actor=world.manager, rows=part).refused
+        counts.append(len(asked_of_it))
+    assert counts[0] == counts[1]
+    last = GivenLosses.objects.filter(item=rows[-1]["item"]).order_by("version")
+    assert [(row.version, row.losses[0]) for row in last] == [(1, rows[-1]["loss1"]), (2, 0.125)]
 
 
 def test_losses_of_another_label_or_answer_do_not_count(world):
