@@ -372,6 +372,6 @@ def test_the_column_or_field_that_names_the_items_can_be_said(source) -> None:
     assert read(source, table, id_column="review").result["added"] == 2
     with pytest.raises(InputError, match=r"no column “reviews”; its columns are “external_id”, “review”"):
         read(source, table, id_column="reviews")
-    lines = b'{"review": "t2", "label": "cat"}\n{"external_id": "t3", "label": "cat"}\n'
+    lines = b'{"external_id": "t0", "review": "t2", "label": "cat"}\n{"external_id": "t3", "label": "cat"}\n'
     assert read(source, lines, "answers.jsonl", id_column="review").result["added"] == 2
     assert set(answers(source)) == {"t0", "t1", "t2", "t3"}
