@@ -278,6 +278,11 @@ def _check_tests(
     if plan.loss not in LOSSES and ":" not in plan.loss:
         report.fault(f"certificate.json: there is no loss {plan.loss!r}")
         return None, None
+    if plan.bound == exact and not plan.zero_one:
+        report.fault(
+            f"certificate.json: the bound {plan.bound!r} counts errors, and a loss may be a part of one"
+        )
+        return None, None
     is_expert = document.get("reference", {}).get("kind") == "expert"
     if "reference" in document and (
         plan.target != "dataset" or plan.bound != exact or plan.data_set_size is not None

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from annotation.errors import InputError
 from annotation.labelling import queue
+from routing.core.certificate import canonical_bytes
 from routing.core.verify import main as verify
 from routing.elsewhere.losses import take_losses
 from routing.models import Run
@@ -101,6 +102,20 @@ def test_losses_of_0_and_1_are_counted_exactly(tmp_path, rule):
     assert (document["plan"]["bound"], document["result"]["certified"]) == ("hypergeometric", True)
     found = found_in(tmp_path / "files", delivered(world, run))
     assert (found.faults, found.code) == ("", 0), found
+
+
+def test_a_count_of_errors_certifies_nothing_about_losses_between_0_and_1(tmp_path):
+    world = world_of_meshes(300)
+    binary = {"loss_params": {"measure": MEASURE, "binary": True}, "target": "dataset"}
+    run = world._route(world._analyse(measuring(world, measure=right_or_wrong, **binary)))
+    world.finish()
+    run.refresh_from_db()
+    files = delivered(world, run)
+    assert found_in(tmp_path / "files", files).code == 0
+    document = json.loads(files["certificate.json"])
+    del document["plan"]["loss_params"]["binary"]
+    found = found_in(tmp_path / "files", put_right({**files, "certificate.json": canonical_bytes(document)}))
+    assert (found.code, "a loss may be a part of one" in found.faults) == (1, True)
 
 
 @pytest.mark.parametrize(
