@@ -14,6 +14,7 @@ from routing.elsewhere.losses import take_losses
 from routing.models import GivenLosses, Prediction, SentAnswer
 from routing.runs.ask_losses import ask_losses
 from routing.runs.certify import analyse
+from testbed.factories import add_member
 from testbed.measured import (
     MEASURE,
     PLAN,
@@ -109,6 +110,16 @@ def test_whoever_labels_sees_nothing_of_it(client, world):
     client.force_login(world.manager)
     hidden = client.get(reverse("api_predictions", args=[world.project.slug]))
     assert (hidden.status_code, hidden.json()["code"]) == (403, "still_blind")
+
+
+@pytest.mark.parametrize("role", ["reviewer", "viewer"])
+def test_which_items_were_drawn_is_told_to_no_reader_before_the_analysis(client, world, role):
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    client.force_login(add_member(world.project, role))
+    page = client.get(reverse("run", args=[world.project.slug, 1])).content.decode()
+    assert "Losses are measured" in page
+    assert "Losses are missing of" not in page
 
 
 def test_the_analysis_waits_for_every_loss_and_names_what_is_missing(client, world):
