@@ -1,7 +1,7 @@
 """How long `hypac-verify` takes, and which forgeries it finds.
 
     .venv/bin/python benchmarks/verify.py speed [--size 100000] [--runs 3]
-    .venv/bin/python benchmarks/verify.py forgeries [--edits 10000] [--seed 1] [--write benchmarks/forgeries.csv]
+    .venv/bin/python benchmarks/verify.py forgeries [--edits 10000] [--seed 1] [--write FILE]
 
 `speed` has the jobs of the application make deliveries of so many items with 0-1 losses, and checks each in a
 process of its own. `forgeries` makes the deliveries of `testbed.delivered`, edits them at random as
