@@ -81,7 +81,7 @@ register_codes(
         "being_routed": ("The run is being routed", "Wait until its job has ended."),
         "no_images_here": ("The items are addresses of images", "Take the shape of Label Studio."),
         "no_routed_items": ("The run has no routed items that people label now", "Read its state."),
-        "no_boxes_asked": ("The project asks for no boxes", "Take another shape."),
+        "no_boxes_asked": ("The project asks for no boxes or masks", "Take another shape."),
         "no_calibration_items": ("The calibration set is not being labelled now", "Read its state."),
         "labelled_here_alone": (
             "Only this server can see to it that the plan holds",

@@ -16,6 +16,7 @@ from annotation.labelling import queue
 from annotation.models import User
 from annotation.permissions import members_who_label
 from annotation.storable import storable, storable_text
+from annotation.task_types import TASK_TYPES
 from routing.elsewhere.work import batch_for_elsewhere
 from routing.models import Run
 
@@ -51,7 +52,7 @@ def take_back(
     Raises ConflictError where nothing of that part of the run may be labelled elsewhere now.
     """
     batch = batch_for_elsewhere(run, part)
-    members = _members(run)
+    members, kind = _members(run), TASK_TYPES[run.project.task_type]
     answers = list(islice(given, MOST_ANSWERS + 1))
     if len(answers) > MOST_ANSWERS:
         raise InputError(
@@ -69,6 +70,8 @@ def take_back(
             user = members.get(name.lower())
             if not reason and (one.item is None or one.item not in allowed):
                 reason = _("It names no item that this run sends to people.")
+            elif not reason and one.value == [] and not kind.empty_is_answer:
+                reason = _("It is empty.")
             elif not reason and user is None:
                 reason = _("“%(name)s” is no member who may label here: name the member in “people”.") % {
                     "name": storable_text(one.annotator[:100])

@@ -15,7 +15,7 @@ from annotation.ports import LossOffer
 from annotation.task_types import TASK_TYPES, TaskType
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_TARGET, Choice, choices
-from routing.core.losses import LOSSES, Loss, LossError, losses_of, make_loss
+from routing.core.losses import LOSSES, Loss, LossError, make_loss
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
@@ -53,17 +53,6 @@ def check_loss(project: Project) -> None:
         return
     if project.loss or project.loss_params:
         loss_of(project, project.loss, project.loss_params)
-
-
-def same_answer(project: Project, first: str, second: str) -> bool:
-    """Whether the loss of the project finds no difference; where it cannot be computed here, the
-    usual one of its task type.
-    """
-    try:
-        loss = loss_of(project, "", {}).function
-    except InputError:
-        loss = make_loss(TASK_TYPES[project.task_type].losses[0])
-    return bool(losses_of(loss, [first], [second])[0] == 0)
 
 
 def loss_lacks(project: Project) -> str:

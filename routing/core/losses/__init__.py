@@ -17,6 +17,7 @@ from routing.core.losses.base import (
     LossError,
     LossKind,
     LossUnavailableError,
+    alike_by,
     outside_range,
     sorts_labels,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "LossError",
     "LossKind",
     "LossUnavailableError",
+    "alike_by",
     "imported_paths",
     "losses_of",
     "make_loss",

@@ -37,10 +37,10 @@ def test_a_box_lies_where_it_was_drawn(page: Page, context: BrowserContext) -> N
     page.wait_for_function("document.querySelector('[data-count=today]').textContent === '1'")
     label = Label.objects.get()
     page.goto(f"{reverse('annotate', args=[project.slug])}?correct={label.pk}")
-    image = page.locator(".boxes-image img")
+    image = page.locator(".shapes-image img")
     expect(image).to_be_visible()
-    page.wait_for_function("document.querySelector('.boxes-image img').complete")
-    whole, drawn = image.bounding_box(), page.locator(".boxes-image rect[stroke]").bounding_box()
+    page.wait_for_function("document.querySelector('.shapes-image img').complete")
+    whole, drawn = image.bounding_box(), page.locator(".shapes-image path[stroke]").bounding_box()
     assert whole
     assert drawn
     assert drawn["x"] == pytest.approx(whole["x"] + whole["width"] / 4, abs=2)
@@ -49,7 +49,7 @@ def test_a_box_lies_where_it_was_drawn(page: Page, context: BrowserContext) -> N
     assert drawn["height"] == pytest.approx(whole["height"] * 0.3, abs=4)
     log_in(context, project.created_by)
     page.goto(reverse("item", args=[project.slug, label.item_id]))
-    expect(page.locator(".boxes-image rect[stroke]")).to_be_visible()
+    expect(page.locator(".shapes-image path[stroke]")).to_be_visible()
 
 
 def test_pages_with_boxes_are_accessible(page: Page, live_server: LiveServer) -> None:
