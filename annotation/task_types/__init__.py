@@ -10,6 +10,7 @@ from annotation.task_types.base import MISSING, Labels, Read, Reading, TaskType,
 from annotation.task_types.boxes import Boxes
 from annotation.task_types.code import Code
 from annotation.task_types.long_text import LongText
+from annotation.task_types.masks import Masks
 from annotation.task_types.math import Math
 from annotation.task_types.multiple_choice import MultipleChoice
 from annotation.task_types.number import Number
@@ -37,7 +38,7 @@ TASK_TYPES: dict[str, TaskType] = {
     kind.name: kind
     for kind in (
         *(SingleChoice(), MultipleChoice(), Number(), Math(), ShortText(), LongText(), Code()),
-        Boxes(),
+        *(Boxes(), Masks()),
     )
 }
 """By the name that a project stores, in the order of the page on which a project is made."""

@@ -48,7 +48,7 @@ KEYS = {"format", "version", "plan", "pool", "draw", "provenance", "chains", "re
 INEXACT = {"betting_upper", "hoeffding", "empirical_bernstein", "hoeffding_bentkus"}
 LOSSES = {
     "zero_one", "exact_match", "numeric", "set_equal", "math_equivalence", "jaccard", "cosine_distance",
-    "token_f1", "box_f1", "boxes_right",
+    "token_f1", "box_f1", "boxes_right", "mask_dice", "masks_right",
 }  # fmt: skip
 COMPARISONS = {"pointwise_argmin", "lexicographic"}
 

@@ -25,6 +25,7 @@ from routing.core.losses.boxes import BoxesRightKind, BoxF1Kind
 from routing.core.losses.cosine_distance import CosineDistanceKind
 from routing.core.losses.exact_match import ExactMatchKind
 from routing.core.losses.imports import is_path
+from routing.core.losses.masks import MaskDiceKind, MasksRightKind
 from routing.core.losses.math_equivalence import MathEquivalenceKind
 from routing.core.losses.numeric import NumericKind
 from routing.core.losses.own import own_loss
@@ -46,6 +47,8 @@ LOSSES: Registry[LossKind] = Registry(
     TokenF1Kind(),
     BoxF1Kind(),
     BoxesRightKind(),
+    MaskDiceKind(),
+    MasksRightKind(),
 )
 
 __all__ = [
