@@ -73,7 +73,7 @@ class Masks(Shapes[Mask]):
     controls = ("BrushLabels",)
     control_attributes: Mapping[str, str] = {}
     cvat_tag = cvat_type = "mask"
-    only_these = gettext_lazy("It has a %(shape)s: only masks are read. CVAT turns polygons into masks.")
+    only_these = gettext_lazy("It has a %(shape)s: only masks are read, which CVAT's brush draws.")
     elsewhere = gettext_lazy(
         "Masks are drawn in Label Studio or CVAT, not on this page: whoever leads the project gives the "
         "images out there and takes the masks back. Whoever has masks as COCO's RLE can put them into the "

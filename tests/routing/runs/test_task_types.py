@@ -43,6 +43,7 @@ OFFERED = {
     "long_text": ["cosine_distance", "token_f1", "exact_match"],
     "code": ["token_f1", "zero_one"],
     "boxes": ["box_f1", "boxes_right"],
+    "masks": ["mask_dice", "masks_right"],
 }
 """The losses of each task type, the default first."""
 
