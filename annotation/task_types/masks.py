@@ -8,7 +8,7 @@ many pixels outside and inside follow each other down its columns, as COCO's unc
 are drawn in another program: nothing here draws.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple
@@ -245,7 +245,7 @@ def _whole(given: Any) -> int | None:
     return given if type(given) is int and 0 <= given <= MOST_PIXELS else None
 
 
-def _pieces(mask: Mask) -> Any:
+def _pieces(mask: Mask) -> Iterator[str]:
     """Rectangles down its columns, of a wide mask of every second, third, ... column, so much wider."""
     found = list(rle.lines(mask.edges, mask.size[0]))
     if not found:

@@ -205,9 +205,9 @@ class Run(Resource):
         part: str = "routed",
         empty: str = "wait",
     ) -> Taken:
-        """Store the boxes or masks of a file that CVAT exported, `annotations.xml` of “CVAT for images 1.1”, drawn by
-        `annotator`. `empty="nothing"`: whoever drew looked at all of its images, and those without a box have
-        nothing to draw.
+        """Store the boxes or masks of a file that CVAT exported, `annotations.xml` of “CVAT for images 1.1”,
+        drawn by `annotator`. `empty="nothing"`: whoever drew looked at all of its images, and those without a
+        shape have nothing to draw.
         """
         asked = {"part": part, "annotator": annotator, "empty": empty}
         with open(file, "rb") as content:
