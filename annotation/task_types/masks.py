@@ -71,7 +71,7 @@ class Masks(Shapes[Mask]):
     )
     schema_name = "masks"
     controls = ("BrushLabels",)
-    control_attributes: Mapping[str, str] = {}
+    control_attributes = {}
     cvat_tag = cvat_type = "mask"
     only_these = gettext_lazy("It has a %(shape)s: only masks are read, which CVAT's brush draws.")
     elsewhere = gettext_lazy(

@@ -67,6 +67,8 @@ class Shape(Protocol):
 
     def _replace(self, *, label: str) -> Any: ...
 
+    def __lt__(self, other: Any, /) -> bool: ...
+
 
 S = TypeVar("S", bound=Shape)
 
@@ -246,8 +248,8 @@ class Shapes(TaskType, Generic[S]):
 
     def written(self, shapes: Sequence[S]) -> str:
         """Their canonical text."""
-        in_order: list[Any] = sorted(shapes)  # type: ignore[type-var]
-        return json.dumps(list(map(self.plain, in_order)), ensure_ascii=False, separators=(",", ":"))
+        plain = [self.plain(shape) for shape in sorted(shapes)]
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
     def shapes_of(self, value: object) -> tuple[S, ...] | None:
         """The shapes of a stored value; None where it is none."""

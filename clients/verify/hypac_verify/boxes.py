@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
-from hypac_verify.reading import Document, UnusableError, parse, share
+from hypac_verify.reading import Document, UnusableError, parse
+from hypac_verify.shares import share
 
 SIDES = ("x", "y", "width", "height")
 UNIT, MOST = 10_000, 500

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import accumulate
 
-from hypac_verify.reading import Document, UnusableError, parse, share
+from hypac_verify.reading import Document, UnusableError, parse
+from hypac_verify.shares import share
 
 KEYS = {"label", "size", "counts"}
 MOST, LONGEST_SIDE, MOST_PIXELS = 500, 65_535, 10**9

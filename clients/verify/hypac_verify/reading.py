@@ -7,7 +7,6 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from math import floor, isclose, isfinite
 from pathlib import Path
@@ -26,7 +25,6 @@ DECIMAL = re.compile(r"(0|[1-9][0-9]{0,39})(\.[0-9]{0,59}[1-9])?")
 """As certificates spell a number: one text for one value, without sign or exponent."""
 FRACTION = re.compile(r"(0|[1-9][0-9]{0,99})/([1-9][0-9]{0,99})")
 SHOWN = 50
-SHARE_STEPS = 1_000
 
 
 class UnusableError(Exception):
@@ -173,19 +171,6 @@ def decimal(document: Mapping[str, Any], name: str, where: str) -> Fraction:
     if not DECIMAL.fullmatch(text):
         raise UnusableError(f"{where}: {name!r} is no decimal number in its one spelling")
     return Fraction(text)
-
-
-def share(given: object) -> Fraction | None:
-    """A parameter above 0 and at most 1 with three decimals, exactly; None for anything else."""
-    if isinstance(given, bool) or not isinstance(given, str | int | float) or len(str(given)) > 20:
-        return None
-    try:
-        value = Decimal(str(given))
-        # Before a fraction is made of it: one of 1e999999999 takes for ever.
-        steps = value * SHARE_STEPS if Decimal(1) / SHARE_STEPS <= value <= 1 else Decimal("0.5")
-        return None if steps % 1 else Fraction(int(steps), SHARE_STEPS)
-    except (ArithmeticError, ValueError):
-        return None
 
 
 def fraction(text: object, where: str) -> Fraction:

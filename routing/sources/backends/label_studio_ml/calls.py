@@ -171,10 +171,9 @@ def answer_of(prediction: Any, config: LabelConfig, kind: TaskType, version: str
     if not isinstance(prediction, Mapping):
         return Answer(None, "no prediction", served_model=version)
     regions = _regions(prediction, config)
-    if isinstance(kind, Shapes):
-        value, reason = _shapes(prediction, regions, kind)
-    else:
-        value, reason = _value(regions, config, kind)
+    value, reason = (
+        _shapes(prediction, regions, kind) if isinstance(kind, Shapes) else _value(regions, config, kind)
+    )
     score = _score(prediction, regions)
     return Answer(
         value,
