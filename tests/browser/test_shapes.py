@@ -1,4 +1,4 @@
-"""Boxes and masks lie over their image where they were drawn, and are typed where somebody has them in JSON."""
+"""Boxes and masks lie over their image where they were drawn, and can be typed as JSON."""
 
 import json
 
