@@ -1,5 +1,6 @@
 """Run lengths of masks: turned, placed, packed as Label Studio packs them, and COCO's compressed form."""
 
+import base64
 import time
 
 import numpy as np
@@ -10,6 +11,15 @@ from label_studio_sdk.converter.brush import decode_rle, encode_rle, mask2rle
 from annotation.task_types import brush, rle
 from tests.masks_story import runs
 
+# A stroke with the brush of Label Studio 1.23.2 on an image of 320 x 240, packed by its editor.
+STROKE = (
+    "AASwADkb////AOqvYBGXcE8wCM/j7I/+PsjjYxTgnGARi0fdf/4/aOojMeCbYBG14f/48WNV4JpgEb1if/j1o1fgmWARk+L/"
+    "+PUjTOCY4BGcx62L/+OjjFuCY4BGsx7OL/+OfjIeCY4BG0x42L/+OejIuCY4BGKxx+L/+OMjI+CY4BGLxxuL/+PMja+CY4BG"
+    "Px3+L/+PjjauCY4BGrR4+L/+PjjZeCY4BGix4+L/+O6jI+CY4BGjx5GL/+OyjMeCY4BGsx3WL/+OyjMeCY4BGaR3GL/+OmjM"
+    "eCY4BGcx3GL/+PjjfYwzgmGARnkdXi//j540ngmOARocfRi//juIzngmGARhEbjH14v/47mM44JhgEYTG5R9WL/+PFjQOCYY"
+    "BGExpUdLi//jlIxLgmOARiUdXiv/j9I4iMO4JjgEZrHU4r/4+SMq4JlgEZVHU4n/47TgmmARlcdzh//j1eCbYBGux9OF/+OI"
+    "4JvgEYFGvx7dv/j2owrgnWARpsc7HGRkP//8A///gHyMMAA="
+)
 SIZES = st.tuples(st.integers(1, 40), st.integers(1, 40))
 
 
@@ -57,6 +67,15 @@ def test_label_studio_packs_and_unpacks_the_same(pixels, seed):
     painted = np.zeros((*pixels.shape, 4), dtype=np.uint8)
     painted[pixels > 0] = random.integers(1, 256, (int(pixels.sum()), 4))
     assert brush.unpacked(encode_rle(painted.ravel()), pixels.size) == rows
+
+
+def test_a_stroke_of_label_studios_brush_is_read():
+    stroke = list(base64.b64decode(STROKE))
+    alpha = decode_rle(stroke).reshape(240, 320, 4)[..., 3]
+    assert 0 < alpha[alpha > 0].min() < 255
+    rows = brush.unpacked(stroke, 320 * 240)
+    assert rows == edges((alpha > 0).astype(np.uint8).ravel())
+    assert sum(rows[1::2]) - sum(rows[::2]) == 407
 
 
 @settings(max_examples=100, deadline=None)
