@@ -182,7 +182,7 @@ def test_an_image_that_breaks_while_it_is_read_is_left_out_and_named(client, cal
     made = cvat(client, world)
     assert made.testzip() is None
     assert made.read("left-out.txt").decode() == f"{broken.pk}\t{broken.short_name}\n"
-    assert len(made.namelist()) == 41
+    assert len(made.namelist()) == batch.work_items.count() + 1  # one image less, and two files
 
 
 def test_an_image_on_its_side_has_the_size_in_which_it_is_shown(client, calibrating):
