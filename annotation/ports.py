@@ -4,7 +4,7 @@
 until then, and where there is no routing, `NoRouting` answers.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -147,8 +147,10 @@ class RoutingPort(Protocol):
     def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
         """What may count as an error in projects with this task type; first what works at once."""
 
-    def same_answer(self, *, project: Project, first: str, second: str) -> bool:
-        """Whether the project's loss, or the usual one of its task type, between two stored answers is 0."""
+    def same_answers(self, *, project: Project, batch: int | None) -> Callable[[str, str], bool]:
+        """What says whether two stored answers are the same: by the loss of the run that the batch was made
+        for, or by the project's.
+        """
 
     def check_loss(self, *, project: Project) -> None:
         """Raise InputError, at "loss" or "loss_params", where the project's own loss cannot be one."""
@@ -276,8 +278,8 @@ class NoRouting:
     def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
         return ()
 
-    def same_answer(self, *, project: Project, first: str, second: str) -> bool:
-        return first == second
+    def same_answers(self, *, project: Project, batch: int | None) -> Callable[[str, str], bool]:
+        return str.__eq__
 
     def check_loss(self, *, project: Project) -> None:
         return

@@ -82,7 +82,7 @@ register_codes(
         "no_images_here": ("The items are addresses of images", "Take the shape of Label Studio."),
         "no_run_due": ("No run is to be started now", "Go on: it is what was asked for. detail says why."),
         "no_routed_items": ("The run has no routed items that people label now", "Read its state."),
-        "no_boxes_asked": ("The project asks for no boxes", "Take another shape."),
+        "no_boxes_asked": ("The project asks for no boxes or masks", "Take another shape."),
         "no_calibration_items": ("The calibration set is not being labelled now", "Read its state."),
         "labelled_here_alone": (
             "Only this server can see to it that the plan holds",

@@ -1,6 +1,6 @@
 """What annotation tells and asks routing: the other side of annotation.ports."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from django.db.models import Q
@@ -41,9 +41,10 @@ from routing.runs.kept_of_people import erasure_objection, files_naming, forget_
 from routing.runs.later.audit import look_for_drift
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_again import begin_again, wording_change
-from routing.runs.plan_options import check_loss, loss_lacks, losses_offered, same_answer
+from routing.runs.plan_options import check_loss, loss_lacks, losses_offered
 from routing.runs.raw_output import forget_raw_output
 from routing.runs.roster import decider_of
+from routing.runs.same_answers import same_answers
 from routing.runs.stored_label import look_after_end, look_after_label, price_of_label
 from routing.runs.suggestions import suggestion_of
 from routing.runs.two_people import newest_run, sentences_of
@@ -307,8 +308,8 @@ class Routing:
     def losses_offered(self, *, task_type: str) -> Sequence[LossOffer]:
         return losses_offered(task_type)
 
-    def same_answer(self, *, project: Project, first: str, second: str) -> bool:
-        return same_answer(project, first, second)
+    def same_answers(self, *, project: Project, batch: int | None) -> Callable[[str, str], bool]:
+        return same_answers(project, batch)
 
     def check_loss(self, *, project: Project) -> None:
         check_loss(project)

@@ -1,33 +1,19 @@
 """A project of images with boxes: imported as a zip, answered by two models in files, labelled elsewhere."""
 
-import io
 import json
 import random
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from typing import Any
 
-from annotation.common.files import store_file
-from annotation.common.value_reader import reader_of
-from annotation.imports.columns import ColumnMapping
-from annotation.imports.upload import start_import
-from annotation.jobs import jobs
-from annotation.models import Job, Project
 from annotation.projects.label_studio_config import read_config
-from annotation.projects.manage import create_project
-from routing.sources.manage import save_source
-from testbed.factories import add_member, make_image, make_user
 from testbed.worlds import World
-from tests.annotation.imports.test_importers import make_zip
-from tests.routing.sources.sending import sent
+from tests.shapes_story import LABELS, SIZE, Story, world_of_shapes
 
 CONFIG = """<View><Image name="picture" value="$image"/>
 <RectangleLabels name="animals" toName="picture">
   <Label value="Cat" alias="cat" background="#b3401d"/>
   <Label value="Dog 🐕" alias="dog"/>
 </RectangleLabels></View>"""
-LABELS = ("cat", "dog")
-SIZE = (80, 60)
 
 Box = dict[str, Any]
 
@@ -59,56 +45,7 @@ def wrong(boxes: Sequence[Box], chance: random.Random) -> list[Box]:
 
 def world_of_boxes(count: int, *, seed: int = 5, config: str = CONFIG) -> tuple[World, dict[str, list[Box]]]:
     """The project with its two sources, and what there is to see by the name of the image."""
-    chance = random.Random(seed)
-    project = create_project(
-        user=make_user("manager"), name="Animals", label_config=config, human_cost=Decimal(8)
-    )
-    files = {f"pictures/{number}.png": make_image(number, size=SIZE) for number in range(count)}
-    brought(project, make_zip(files))
-    truth = {name: some_boxes(chance) for name in files}
-    for number, rate in enumerate((1.2, 0.4), start=1):
-        source = save_source(
-            project=project,
-            user=project.created_by,
-            name=f"Detector {number}",
-            backend="uploaded",
-            params={"model": f"detector-{number}", "revision": "1"},
-            cost_per_label=Decimal(number),
-        )
-        job = sent(source, answers(truth, rate, chance))
-        assert (job.state, job.result["added"]) == (Job.State.DONE, count), job.result
-    people = [add_member(project) for _ in range(2)]
-    return World(project, project.created_by, people, dict(read(project, truth))), truth
-
-
-def brought(project: Project, archive: bytes) -> None:
-    stored = store_file(
-        project=project,
-        content=io.BytesIO(archive),
-        original_name="pictures.zip",
-        media_type="application/zip",
-    )
-    job = start_import(project=project, user=project.created_by, stored_file=stored, mapping=ColumnMapping())
-    jobs.run(job.pk)
-    job.refresh_from_db()
-    assert job.state == Job.State.DONE, job.error
-    project.refresh_from_db()
-
-
-def answers(truth: Mapping[str, list[Box]], rate: float, chance: random.Random) -> list[dict[str, Any]]:
-    """One line of a predictions file for each image: boxes, and how sure the model is."""
-    lines = []
-    for name, boxes in truth.items():
-        doubt = chance.random()
-        said = wrong(boxes, chance) if chance.random() < rate * doubt else nearly(boxes, chance)
-        lines.append({"external_id": name, "label": said, "confidence": round(1 - doubt, 6)})
-    return lines
-
-
-def read(project: Project, truth: Mapping[str, list[Box]]) -> dict[str, str]:
-    """In the form in which they are stored."""
-    reader = reader_of(project)
-    return {name: str(reader(boxes)[0]) for name, boxes in truth.items()}
+    return world_of_shapes(count, Story(config, some_boxes, nearly, wrong), seed=seed)
 
 
 def regions(boxes: Sequence[Box], config: str = CONFIG) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from annotation.common.bulk import copy_rows
 from annotation.common.value_reader import Value, ValueReason, reader_of
 from annotation.imports.formats.base import GivenLabel
 from annotation.jobs.places import within
-from annotation.labelling.alike import given_by_most
+from annotation.labelling.alike import Alike
 from annotation.labelling.validation import usable_lead_time
 from annotation.models import Item, Job, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.task_types.base import OF_FORM
@@ -281,10 +281,11 @@ def remove_empty_batch(job: Job) -> None:
 
 def _settle(batch: WorkBatch, values: dict[int, list[Value]]) -> None:
     """What more than half say; the rest waits for a reviewer, as any answers that differ."""
+    alike = Alike(batch.project)
     Settlement.objects.bulk_create(
         Settlement(batch=batch, item_id=item, value=value, method=Settlement.Method.MAJORITY)
         for item, given in values.items()
-        if len(given) > 1 and (value := given_by_most(batch.project, given)) is not None
+        if len(given) > 1 and (value := alike.given_by_most(given)) is not None
     )
 
 

@@ -1,5 +1,5 @@
 """Which answers to one item are the same. Mostly equal ones are; where no two people give quite the same
-value, as with boxes, those are between which the project's loss is 0.
+value, as with boxes and masks, those are between which the loss of their run is 0, or else the project's.
 """
 
 import json
@@ -13,57 +13,60 @@ from annotation.ports import routing_port
 from annotation.task_types import TASK_TYPES
 
 
-def are_alike(project: Project, first: Value, second: Value) -> bool:
-    """Of two answers as they are now, after labels that were merged."""
-    kind = TASK_TYPES[project.task_type]
-    if kind.comparable(first) == kind.comparable(second):
-        return True
-    return kind.compared_by_loss and routing_port().same_answer(
-        project=project, first=str(first), second=str(second)
-    )
+class Alike:
+    """Compares answers of a project, those to one batch of a run by its loss: one object for many of them."""
 
+    def __init__(self, project: Project, *, batch: int | None = None) -> None:
+        self._kind, self._now = TASK_TYPES[project.task_type], replaced_labels(project).now
+        self._by_loss = (
+            routing_port().same_answers(project=project, batch=batch) if self._kind.compared_by_loss else None
+        )
 
-def alike_by_loss(project: Project, first: Value, second: Value) -> bool:
-    """The same for answers that are not equal; False for types of which only equal ones are the same."""
-    return TASK_TYPES[project.task_type].compared_by_loss and are_alike(project, first, second)
+    def __call__(self, first: Value, second: Value) -> bool:
+        """Of two answers as they are now, after labels that were merged."""
+        same = self._kind.comparable(first) == self._kind.comparable(second)
+        return same or self.by_loss(first, second)
 
+    def now(self, first: Value, second: Value) -> bool:
+        """Of two as they were given."""
+        return self(self._now(first), self._now(second))
 
-def given_by_most(project: Project, values: Sequence[Value]) -> Value | None:
-    """What more than half of the answers to one item are, or are the same as; None where there is nothing.
+    def by_loss(self, first: Value, second: Value) -> bool:
+        """The same for answers that are not equal; False for types of which only equal ones are the same."""
+        return self._by_loss is not None and self._by_loss(str(first), str(second))
 
-    Of answers that are the same without being equal it is the one that most of them are the same as, of
-    several such the first. That A is the same as B and B as C does not say that A is the same as C.
-    """
-    counts = _counts(project, values)
-    most = max(counts, default=0)
-    return values[counts.index(most)] if 2 * most > len(values) else None
+    def given_by_most(self, values: Sequence[Value]) -> Value | None:
+        """What more than half of the answers to one item are, or are the same as; None where nothing is.
 
+        Of answers that are the same without being equal it is the one that most of them are the same as, of
+        several such the first. That A is the same as B and B as C does not say that A is the same as C.
+        """
+        counts = self._counts(values)
+        most = max(counts, default=0)
+        return values[counts.index(most)] if 2 * most > len(values) else None
 
-def comparable_answers(project: Project, values: Sequence[Value]) -> list[Hashable]:
-    """What of the answers to one item counts when they are compared, in whatever order they come: where they
-    can be the same without being equal, the one that most of them are the same as stands for these.
-    """
-    kind, now = TASK_TYPES[project.task_type], replaced_labels(project).now
-    found: list[Hashable] = [kind.comparable(now(value)) for value in values]
-    if not kind.compared_by_loss:
+    def comparable(self, values: Sequence[Value]) -> list[Hashable]:
+        """What of the answers to one item counts when they are compared, in whatever order they come: where
+        they can be the same without being equal, the one that most of them are the same as stands for these.
+        """
+        answers = [self._now(value) for value in values]
+        found: list[Hashable] = [self._kind.comparable(answer) for answer in answers]
+        if self._by_loss is None:
+            return found
+        left = sorted(range(len(values)), key=lambda place: str(found[place]))
+        while left:
+            counts = self._counts([answers[place] for place in left])
+            chosen = left[counts.index(max(counts))]
+            same = [place for place in left if self(answers[chosen], answers[place])]
+            for place in same:
+                found[place] = found[chosen]
+            left = [place for place in left if place not in same]
         return found
-    left = sorted(range(len(values)), key=lambda place: str(found[place]))
-    answers = [now(value) for value in values]
-    while left:
-        counts = _counts(project, [answers[place] for place in left])
-        chosen = left[counts.index(max(counts))]
-        same = [place for place in left if are_alike(project, answers[chosen], answers[place])]
-        for place in same:
-            found[place] = found[chosen]
-        left = [place for place in left if place not in same]
-    return found
 
-
-def _counts(project: Project, values: Sequence[Value]) -> list[int]:
-    """Of each answer how many are the same as it, itself among them."""
-    kind = TASK_TYPES[project.task_type]
-    if not kind.compared_by_loss:
-        texts = [json.dumps(value) for value in values]
-        number = Counter(texts)
-        return [number[text] for text in texts]
-    return [sum(are_alike(project, one, other) for other in values) for one in values]
+    def _counts(self, values: Sequence[Value]) -> list[int]:
+        """Of each answer how many are the same as it, itself among them."""
+        if self._by_loss is None:
+            texts = [json.dumps(value) for value in values]
+            number = Counter(texts)
+            return [number[text] for text in texts]
+        return [sum(self(one, other) for other in values) for one in values]

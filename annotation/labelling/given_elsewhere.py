@@ -64,7 +64,7 @@ def store_given(
             user=user,
             work_item_id=work_item_id,
             token=token,
-            value=value,
+            value=canonical,
             idempotency_key=key,
             lead_time_ms=lead_time_ms,
         )

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit, events
 from annotation.errors import ConflictError
+from annotation.labelling.alike import Alike
 from annotation.labelling.known_answers import can_be_judged, is_right, with_known_answers
 from annotation.labelling.tokens import new_token
 from annotation.models import HeldOutItem, Item, Label, Membership, Project, Skip, User, WorkBatch, WorkItem
@@ -109,11 +110,12 @@ def gold_done(project: Project, memberships: Iterable[Membership]) -> dict[int, 
         item__held_out__in=with_known_answers(project, HeldOutItem.Purpose.GOLD),
         annotator__in=list(since),
     ).order_by("-pk")
+    alike = Alike(project)
     for user, at, value, known in given.values_list(
         "annotator", "created_at", "value", "item__held_out__answer"
     ):
         if can_be_judged(project, value):
-            answers[user].append((at, is_right(project, value, known)))
+            answers[user].append((at, is_right(alike, value, known)))
     skipped = Skip.objects.filter(
         work_item__batch__project=project,
         work_item__batch__for_gold=True,

@@ -8,16 +8,13 @@ from django.db.models import QuerySet
 
 from annotation.common.replaced_labels import keys_of, replaced_labels
 from annotation.common.value_reader import Value
-from annotation.labelling.alike import are_alike
+from annotation.labelling.alike import Alike
 from annotation.models import HeldOutItem, Project
 
 
-def is_right(project: Project, given: Value, known: Value | None) -> bool:
+def is_right(alike: Alike, given: Value, known: Value | None) -> bool:
     """As agreement counts two answers as equal in this type of task, after labels that were merged."""
-    if known is None:
-        return False
-    now = replaced_labels(project).now
-    return are_alike(project, now(known), now(given))
+    return known is not None and alike.now(known, given)
 
 
 def with_known_answers(project: Project, purpose: str) -> QuerySet[HeldOutItem]:

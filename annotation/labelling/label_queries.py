@@ -11,8 +11,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.replaced_labels import replaced_labels
 from annotation.models import Label, Project
-from annotation.task_types import TASK_TYPES
-from annotation.task_types.boxes import boxes_in_words, boxes_of
+from annotation.task_types import SHAPES, TASK_TYPES
 
 # Rows with a label in `value`.
 Row = TypeVar("Row", bound=Model)
@@ -63,14 +62,14 @@ def imported_batches(project: Project) -> list[int]:
 
 
 def in_words(value: Any, names: Mapping[str, str]) -> str:
-    """A label's value for people: choices by their names, of boxes how many there are of each, anything else
+    """A label's value for people: choices by their names, of shapes how many there are of each, anything else
     as it is. `names` is by key.
     """
     if isinstance(value, list):
         return ", ".join(names.get(key, str(key)) for key in value) or _("none of them")
-    # Of texts there are no names.
-    boxes = boxes_of(value) if names and value not in names else None
-    return names.get(value, str(value)) if boxes is None else boxes_in_words(boxes, names)
+    if not names or value in names:  # of texts there are no names
+        return names.get(value, str(value))
+    return next((words for kind in SHAPES if (words := kind.in_words(value, names)) is not None), str(value))
 
 
 class _ListHas(Func):

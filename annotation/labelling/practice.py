@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
+from annotation.labelling.alike import Alike
 from annotation.labelling.known_answers import is_right, with_known_answers
 from annotation.labelling.validation import validate_value
 from annotation.models import HeldOutItem, Membership, PracticeAnswer, Project, User
@@ -70,7 +71,7 @@ def answer_practice(*, project: Project, user: User, held_out_id: int, value: An
     answer, _new = PracticeAnswer.objects.get_or_create(
         held_out=held,
         user=user,
-        defaults={"value": given, "is_right": is_right(project, given, held.answer)},
+        defaults={"value": given, "is_right": is_right(Alike(project), given, held.answer)},
     )
     return answer
 

@@ -17,7 +17,7 @@ from annotation.common.ranges import of_items
 from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.labelling.alike import alike_by_loss, given_by_most
+from annotation.labelling.alike import Alike
 from annotation.labelling.dawid_skene import dawid_skene
 from annotation.labelling.labels_of_record import answers_of, standing_of, unsettled
 from annotation.labelling.leases import NO_LEASE
@@ -74,7 +74,7 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
         return None
     now = replaced_labels(batch.project).now
     given = [now(label.value) for label in answers_of(batch, Item(pk=item_id))]
-    found = given_by_most(batch.project, given)
+    found = Alike(batch.project, batch=batch.pk).given_by_most(given)
     standing = standing_of(batch, item_id)
     if found is not None:
         if standing is not None and standing.value is not None and now(standing.value) == found:
@@ -103,10 +103,10 @@ def _settle_by_third(batch: WorkBatch, item_id: int) -> Settlement | None:
         return None
     given = {label.work_item.slot: label for label in answers_of(batch, Item(pk=item_id))}
     standing, third = standing_of(batch, item_id), work.get(2)
-    now = replaced_labels(batch.project).now
+    now, by_loss = replaced_labels(batch.project).now, Alike(batch.project, batch=batch.pk).by_loss
 
     def alike(one: Label, other: Label) -> bool:
-        return alike_by_loss(batch.project, now(one.value), now(other.value))
+        return by_loss(now(one.value), now(other.value))
 
     if now(given[0].value) == now(given[1].value) or alike(given[0], given[1]):
         if third is not None and third.state in WorkItem.UNFINISHED:

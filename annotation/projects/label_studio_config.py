@@ -24,15 +24,14 @@ from annotation.imports.formats.reserved import LABEL_STUDIO
 from annotation.imports.formats.zip_images import FILE_NAME
 from annotation.models import Choice, Project
 from annotation.projects.choices import RESERVED_HOTKEYS, ChoiceSpec
-from annotation.task_types import TASK_TYPES
-from annotation.task_types.boxes import SIDES, Box, boxes_of
+from annotation.task_types import SHAPES, TASK_TYPES, Shapes
 
 WHERE = "label_config"
 MAX_CHARACTERS = 200_000
 RATING_STARS = 5
 
-CONTROLS = ("Choices", "TextArea", "Rating", "Number", "RectangleLabels")
-BOXES = "RectangleLabels"
+SHAPE_CONTROLS: dict[str, Shapes[Any]] = {tag: kind for kind in SHAPES for tag in kind.controls}
+CONTROLS = ("Choices", "TextArea", "Rating", "Number", *SHAPE_CONTROLS)
 OBJECTS = ("Text", "Image")
 # What only lays the page out, or is read with its parent.
 SILENT = frozenset({"View", "Header", "Style", "Choice", "Markdown"})
@@ -51,6 +50,16 @@ class Control:
     def kind(self) -> str:
         """The type of its results."""
         return self.tag.lower()
+
+    @property
+    def shapes(self) -> Shapes[Any] | None:
+        """What is drawn with it; None where nothing is."""
+        return SHAPE_CONTROLS.get(self.tag)
+
+    @property
+    def entry(self) -> str:
+        """The tag of each of its labels."""
+        return "Label" if self.shapes else "Choice"
 
 
 @dataclass(frozen=True)
@@ -109,13 +118,13 @@ def _parsed(text: str) -> ElementTree.Element:
 
 
 def _unknown(tags: Sequence[ElementTree.Element]) -> list[str]:
-    of_boxes = {label for tag in tags if tag.tag == BOXES for label in tag.findall("Label")}
-    names = sorted({str(tag.tag) for tag in tags if tag not in of_boxes} - KNOWN)
+    of_shapes = {label for tag in tags if tag.tag in SHAPE_CONTROLS for label in tag.findall("Label")}
+    names = sorted({str(tag.tag) for tag in tags if tag not in of_shapes} - KNOWN)
     if not names:
         return []
     return [
         _(
-            "These tags are not supported: %(names)s. Spans, masks, audio, video and relations are not "
+            "These tags are not supported: %(names)s. Spans, polygons, audio, video and relations are not "
             "labelled here; take them out of the configuration, or leave this project in Label Studio."
         )
         % {"names": ", ".join(name[:60] for name in names)}
@@ -149,8 +158,8 @@ def _of_controls(
         found.append(_("Answers to a part of a task (perRegion, perItem) are not supported. Take that out."))
     if control.tag == "Choices":
         found += _of_choices(control)
-    if control.tag == BOXES:
-        found += _of_boxes(control, objects)
+    if control.tag in SHAPE_CONTROLS:
+        found += _of_shapes(control, objects)
     if control.tag == "Rating" and not 2 <= _stars(control) <= 100:
         found.append(_("A rating has 2 to 100 stars (maxRating)."))
     return found
@@ -170,17 +179,17 @@ def _of_choices(control: ElementTree.Element) -> list[str]:
     return found
 
 
-def _of_boxes(control: ElementTree.Element, objects: Sequence[ElementTree.Element]) -> list[str]:
+def _of_shapes(control: ElementTree.Element, objects: Sequence[ElementTree.Element]) -> list[str]:
     found = []
     labels = control.findall("Label")
     if control.get("value"):
         found.append(_("Labels that each task brings along (value) are not supported: list them."))
     elif not labels or any(not label.get("value") for label in labels):
-        found.append(_("RectangleLabels needs a Label with a value for each label."))
+        found.append(_("%(tag)s needs a Label with a value for each label.") % {"tag": control.tag})
     if control.get("choice") == "multiple":
-        found.append(_('A box has one label here: take choice="multiple" out.'))
+        found.append(_('What is drawn has one label here: take choice="multiple" out.'))
     if [tag.tag for tag in objects] != ["Image"]:
-        found.append(_("Boxes are drawn on one Image, and nothing else is shown."))
+        found.append(_("%(tag)s draws on one Image, and nothing else is shown.") % {"tag": control.tag})
     elif objects[0].get("valueList"):
         found.append(_("An item is one image: take valueList out."))
     return found
@@ -209,7 +218,7 @@ def _choices(control: ElementTree.Element) -> list[ChoiceSpec]:
         return [ChoiceSpec(str(stars)) for stars in range(1, _stars(control) + 1)]
     taken: set[str] = set()
     found = []
-    for choice in control.findall("Label" if control.tag == BOXES else "Choice"):
+    for choice in control.findall("Label" if control.tag in SHAPE_CONTROLS else "Choice"):
         name = str(choice.get("value"))
         hotkey = choice.get("hotkey", "").strip().lower()
         if len(hotkey) != 1 or hotkey in RESERVED_HOTKEYS | taken:
@@ -240,32 +249,27 @@ def _color(text: str | None) -> str:
 def results_of(value: Value, control: Control, *, name: str) -> list[dict[str, Any]]:
     """`name` tells this answer from all others, so that its id is the same each time.
 
-    Of several choices none is no result, as in Label Studio; of boxes each is one.
+    Of several choices none is no result, as in Label Studio; of shapes each is one.
     """
     if value == []:
         return []
-    if control.tag == BOXES:
+    if control.shapes:
         regions = [
-            (f"{name}\n{number}", region_of(box)) for number, box in enumerate(boxes_of(value) or (), start=1)
+            (f"{name}\n{number}", region)
+            for number, region in enumerate(control.shapes.regions(value), start=1)
         ]
     else:
-        regions = [(name, _value(value, control.kind))]
+        regions = [(name, {"value": _value(value, control.kind)})]
     return [
         {
             "id": hashlib.sha256(own.encode()).hexdigest()[:10],
             "from_name": control.name,
             "to_name": control.to_name,
             "type": control.kind,
-            "value": said,
+            **said,
         }
         for own, said in regions
     ]
-
-
-def region_of(box: Box) -> dict[str, Any]:
-    """A box as Label Studio has it."""
-    sides = {side: float(getattr(box, side)) for side in SIDES}
-    return {**sides, "rotation": 0, "rectanglelabels": [box.label]}
 
 
 def _value(value: Value, kind: str) -> dict[str, Any]:

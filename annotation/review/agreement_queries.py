@@ -10,7 +10,7 @@ from scipy import sparse
 
 from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
-from annotation.labelling.alike import are_alike, comparable_answers
+from annotation.labelling.alike import Alike
 from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
 from annotation.ports import routing_port
 from annotation.review import agreement as measures
@@ -207,8 +207,13 @@ def _compared(project: Project, given: list[tuple[Unit, int, Value]]) -> Iterato
     by_unit: dict[Unit, list[Value]] = {}
     for unit, _annotator, value in given:
         by_unit.setdefault(unit, []).append(value)
-    counts = {unit: iter(comparable_answers(project, values)) for unit, values in by_unit.items()}
+    alike = _by_batch(project, by_unit)
+    counts = {unit: iter(alike[unit[0]].comparable(values)) for unit, values in by_unit.items()}
     yield from ((unit, annotator, next(counts[unit])) for unit, annotator, _value in given)
+
+
+def _by_batch(project: Project, units: Iterable[Unit]) -> dict[int, Alike]:
+    return {batch: Alike(project, batch=batch) for batch in {batch for batch, _item in units}}
 
 
 # --- Figures ------------------------------------------------------------------------------------------------
@@ -250,14 +255,18 @@ def _equal_to_record(project: Project, several: _Several) -> Ints:
     answers = several.answers
     records = [settled.get(unit) for unit in several.units]
 
-    def equal(said: Hashable, record: Value) -> bool:
+    alike = _by_batch(project, several.units) if kind.compared_by_loss else {}
+
+    def equal(said: Hashable, record: Value, unit: Unit) -> bool:
         if kind.compared_by_loss:
-            return are_alike(project, str(said), record)
+            return alike[unit[0]](str(said), record)
         return said == kind.comparable(record)
 
     return np.array(
         [
-            -1 if (record := records[unit]) is None else int(equal(answers.names[value], record))
+            -1
+            if (record := records[unit]) is None
+            else int(equal(answers.names[value], record, several.units[unit]))
             for unit, value in zip(answers.units, answers.values, strict=True)
         ],
         dtype=np.int64,

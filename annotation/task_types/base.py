@@ -35,7 +35,7 @@ MISSING = ValueReason("no answer", "no_answer")
 
 
 def unknown_label(shown: str, given: str) -> ValueReason:
-    return ValueReason(f"unknown label {shown}", "unknown_label", given)
+    return ValueReason(_("unknown label %(shown)s") % {"shown": shown}, "unknown_label", given)
 
 
 # --- The choices of a project, as what people, models and columns write may name them -----------------------

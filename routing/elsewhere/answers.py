@@ -16,6 +16,7 @@ from annotation.labelling import queue
 from annotation.models import Item, User, WorkBatch, WorkItem
 from annotation.permissions import members_who_label
 from annotation.storable import storable, storable_text
+from annotation.task_types import TASK_TYPES
 from annotation.words import for_reader
 from routing.elsewhere.work import batches_for_elsewhere
 from routing.models import Run
@@ -112,6 +113,7 @@ class _Here:
         items = Item.objects.filter(project=run.project_id, pk__in=named)
         self._names = dict(items.values_list("pk", "external_id"))
         self._members, self._people, self._run = _members(run), people, run
+        self._may_be_empty = TASK_TYPES[run.project.task_type].empty_is_answer
 
     def user_of(self, one: Given) -> User | None:
         return self._members.get(self._people.get(one.annotator, one.annotator).lower())
@@ -127,6 +129,8 @@ class _Here:
                 "item": one.item,
                 "run": self._run.number,
             }
+        if one.value == [] and not self._may_be_empty:
+            return _("It is empty.")
         if user is not None:
             return ""
         if not one.annotator:

@@ -46,13 +46,13 @@ class WorkQuery(PartQuery):
 class CvatQuery(PartQuery):
     annotator = serializers.CharField(
         max_length=MOST_NAME,
-        help_text="Who drew the boxes: a member, by username or confirmed e-mail address.",
+        help_text="Who drew: a member, by username or confirmed e-mail address.",
     )
     empty = serializers.ChoiceField(
         choices=cvat.EMPTY,
         required=False,
         default=cvat.WAIT,
-        help_text="What an image without a box says: `wait`, nobody looked at it yet; `nothing`, there is "
+        help_text="What an image without a shape says: `wait`, nobody looked at it yet; `nothing`, there is "
         "nothing to draw on it.",
     )
 
@@ -157,7 +157,7 @@ class RunWorkCvat(TakesStream, RunView):
 
     @extend_schema(parameters=[PartQuery], responses={(200, "application/zip"): OpenApiTypes.BINARY})
     def get(self, request: Request, slug: str, number: int) -> HttpResponseBase:
-        """Images that wait for boxes, in an archive for CVAT; a name begins with the item's number."""
+        """Images that wait to be drawn on, in an archive for CVAT; a name begins with the item's number."""
         parts = cvat.archive(
             run=self.find_run(number), user=self.access.user, part=self.query(PartQuery)["part"]
         )
@@ -173,17 +173,17 @@ class RunWorkCvat(TakesStream, RunView):
         responses=TakenBody,
     )
     def post(self, request: Request, slug: str, number: int) -> Response:
-        """Store the boxes of a file “CVAT for images 1.1”; what cannot be stored is told with the place of
-        its image.
+        """Store the boxes or masks of a file “CVAT for images 1.1”; what cannot be stored is told with the
+        place of its image.
         """
         run, asked = self.find_run(number), self.query(CvatQuery)
-        cvat.check_boxes(run.project)
+        kind = cvat.shapes_of(run.project)
         with received(request) as body:
             content = body.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             words = _("The file has more than %(most)s bytes. Export the jobs of the task one by one.")
             raise InputError(words % {"most": f"{MOST_BYTES:,}"}, where="body")
-        given = cvat.answers_of(content, annotator=asked["annotator"], empty=asked["empty"])
+        given = cvat.answers_of(content, kind, annotator=asked["annotator"], empty=asked["empty"])
         taken = take_back(run=run, actor=self.access.user, given=given, people={}, part=asked["part"])
         return Response(asdict(taken))
 

@@ -1,24 +1,24 @@
-"""Boxes by way of CVAT: images in an archive that it takes, and its file "CVAT for images 1.1" back.
+"""Boxes and masks by way of CVAT: images in an archive that it takes, and its file "CVAT for images 1.1".
 
 CVAT knows a frame by the name of its file alone, so the number of the item begins it: 17_cat.png.
 """
 
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from io import BytesIO
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from django.utils.translation import gettext as _
 from PIL import ExifTags, Image
 
 from annotation.common import audit
-from annotation.common.files import BLOCK, open_file
+from annotation.common.files import open_file
+from annotation.common.storage import StorageError
 from annotation.errors import ConflictError, InputError
 from annotation.models import Item, Project, User, WorkItem
-from annotation.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES, Shapes
 from annotation.task_types.base import short
 from routing.delivery.downloads import FIRST_MOMENT, READ_BY_ALL, Pipe
 from routing.elsewhere.answers import Given
@@ -32,24 +32,23 @@ LEFT_OUT = "left-out.txt"
 """Number and name of each item that waits and whose image is not in the archive, where there are any."""
 WAIT, NOTHING = "wait", "nothing"
 EMPTY = (WAIT, NOTHING)
-"""What an image without a box says: that nobody looked at it yet, or that there is nothing to draw."""
+"""What an image without a shape says: that nobody looked at it yet, or that there is nothing to draw."""
 MOST_PIXELS = 10**6
 _ON_ITS_SIDE = range(5, 9)
 _ENDINGS = {"image/jpeg": "jpg"}
 _NUMBER = re.compile(r"(?:^|[/\\])([0-9]{1,18})_[^/\\]*\Z")
 _SIZE = re.compile(r"[0-9]{1,7}")
-_LONGEST_NUMBER = 60
-_PERCENT = Decimal(100)
+BLOCK = 1024**2
 
 
 def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]:
     """The parts of a zip archive with what waits: the images, and `annotations.xml`, which has the labels and
-    names every image without a box. That it was given out stands in the audit trail.
+    names every image without a shape. That it was given out stands in the audit trail.
 
-    Raises ConflictError where nothing of that part may be labelled elsewhere now, or no boxes are asked for,
+    Raises ConflictError where nothing of that part may be labelled elsewhere now, or no shapes are asked for,
     or where the images are not here.
     """
-    check_boxes(run.project)
+    kind = shapes_of(run.project)
     batches = batches_for_elsewhere(run, part)
     if not WorkItem.objects.filter(batch__in=batches, item__image__isnull=False).exists():
         raise ConflictError(
@@ -72,21 +71,18 @@ def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]
             for start in range(0, len(ids), PAGE):
                 found = Item.objects.select_related("image").in_bulk(ids[start : start + PAGE])
                 for item in (found[pk] for pk in ids[start : start + PAGE] if pk in found):
-                    # Before the first byte of it is sent: later nothing could be said any more.
-                    size = _size(item)
-                    if size is None or item.image is None:
+                    # All of it, before its first byte is sent: later nothing could be said any more.
+                    image = _image(item)
+                    if image is None:
                         left_out.append(f"{item.pk}\t{' '.join(item.short_name.split())}")
                         continue
                     name = name_of(item)
-                    frames.append((name, size))
-                    with (
-                        open_file(item.image) as content,
-                        made.open(_entry(f"{FOLDER}/{name}"), "w") as out,
-                    ):
-                        while block := content.read(BLOCK):
-                            out.write(block)
+                    frames.append((name, image.size))
+                    with made.open(_entry(f"{FOLDER}/{name}"), "w") as out:
+                        for start_of_block in range(0, len(image.content), BLOCK):
+                            out.write(image.content[start_of_block : start_of_block + BLOCK])
                             yield pipe.take()
-            made.writestr(_entry(FILE), written(project, frames))
+            made.writestr(_entry(FILE), written(project, kind, frames))
             if left_out:
                 made.writestr(_entry(LEFT_OUT), "".join(f"{line}\n" for line in left_out))
         yield pipe.take()
@@ -108,23 +104,32 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return info
 
 
-def _size(item: Item) -> tuple[int, int] | None:
-    """Width and height in pixels, of the file's head, as programs show it that turn it by its EXIF; None
-    for an item without an image, or whose file is lost or no image any more.
+class _Image(NamedTuple):
+    """A file, and its width and height in pixels."""
+
+    content: bytes
+    size: tuple[int, int]
+
+
+def _image(item: Item) -> _Image | None:
+    """The file of an item, with its size as programs show it that turn it by its EXIF; None for an item
+    without an image, or whose file is lost, cannot be read to its end, or is no image any more.
     """
     if item.image is None:
         return None
     try:
-        with open_file(item.image) as content, Image.open(content) as image:
+        with open_file(item.image) as stored:
+            content = stored.read()
+        with Image.open(BytesIO(content)) as image:
             width, height = image.size
             on_its_side = image.getexif().get(ExifTags.Base.Orientation) in _ON_ITS_SIDE
-            return (height, width) if on_its_side else (width, height)
-    except (InputError, OSError):
+            return _Image(content, (height, width) if on_its_side else (width, height))
+    except (InputError, StorageError, OSError):
         return None
 
 
-def written(project: Project, frames: Sequence[tuple[str, tuple[int, int]]]) -> bytes:
-    """CVAT's file with these frames, by name and size, and no box in them."""
+def written(project: Project, kind: Shapes[Any], frames: Sequence[tuple[str, tuple[int, int]]]) -> bytes:
+    """CVAT's file with these frames, by name and size, and no shape in them."""
     root = ElementTree.Element("annotations")
     ElementTree.SubElement(root, "version").text = "1.1"
     task = ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task")
@@ -134,7 +139,7 @@ def written(project: Project, frames: Sequence[tuple[str, tuple[int, int]]]) -> 
         label = ElementTree.SubElement(labels, "label")
         ElementTree.SubElement(label, "name").text = choice.key
         ElementTree.SubElement(label, "color").text = choice.color
-        ElementTree.SubElement(label, "type").text = "rectangle"
+        ElementTree.SubElement(label, "type").text = kind.cvat_type
         ElementTree.SubElement(label, "attributes")
     for number, (name, (width, height)) in enumerate(frames):
         sizes = {"width": str(width), "height": str(height)}
@@ -143,60 +148,45 @@ def written(project: Project, frames: Sequence[tuple[str, tuple[int, int]]]) -> 
     return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
-def answers_of(content: bytes, *, annotator: str, empty: str) -> list[Given]:
+def answers_of(content: bytes, kind: Shapes[Any], *, annotator: str, empty: str) -> list[Given]:
     """One for each image of CVAT's file, in their order; what cannot be read of one is said there.
 
     Raises InputError for what is no such file.
     """
-    found = read_file(content)
+    found = read_file(content, shape=kind.cvat_tag, most=kind.most)
     if not found:
         raise InputError(
             _("There is no image in this file. Export the task in the format “CVAT for images 1.1”."),
             where="body",
         )
     return [
-        _given(image, row=row, annotator=annotator, empty=empty) for row, image in enumerate(found, start=1)
+        _given(image, kind, row=row, annotator=annotator, empty=empty)
+        for row, image in enumerate(found, start=1)
     ]
 
 
-def _given(image: Frame, *, row: int, annotator: str, empty: str) -> Given:
+def _given(image: Frame, kind: Shapes[Any], *, row: int, annotator: str, empty: str) -> Given:
     number = _NUMBER.search(image.fields.get("name", ""))
     item = int(number[1]) if number else None
-    value, problem = _value(image, empty)
+    value, problem = _value(image, kind, empty)
     if item is None:
         problem = _("Its name begins with no item's number, as those of the archive do.")
     return Given(row, item, value, annotator, problem=problem)
 
 
-def _value(image: Frame, empty: str) -> tuple[list[dict[str, Any]] | None, str]:
-    """The boxes and "", or None and why there are none, in a sentence."""
+def _value(image: Frame, kind: Shapes[Any], empty: str) -> tuple[list[dict[str, Any]] | None, str]:
+    """The shapes and "", or None and why there are none, in a sentence."""
     if image.other:
-        return None, _("It has a %(shape)s: only rectangles are boxes.") % {"shape": short(image.other)}
-    if not image.boxes and empty == WAIT:
+        return None, str(kind.only_these) % {"shape": short(image.other)}
+    if not image.shapes and empty == WAIT:
         return None, _(
-            "It has no box. If whoever drew looked at all of these images, send the file again with "
+            "Nothing is drawn on it. If whoever drew looked at all of these images, send the file again with "
             "empty=nothing."
         )
     width, height = (_pixels(image.fields.get(side, "")) for side in ("width", "height"))
     if not width or not height:
         return None, _("Its width and height are not there: whole numbers of pixels from 1 to 1,000,000.")
-    return [_box(box, width, height) for box in image.boxes], ""
-
-
-def _box(box: Mapping[str, str], width: int, height: int) -> dict[str, Any]:
-    """In percent; a side that is no number is left out, which whoever reads the box says."""
-    edges = [_number(box.get(name)) for name in ("xtl", "ytl", "xbr", "ybr")]
-    found: dict[str, Any] = {"label": box.get("label"), "rotation": box.get("rotation") or 0}
-    if any(edge is None for edge in edges):
-        return found
-    left, top, right, bottom = (edge for edge in edges if edge is not None)
-    sides = {
-        "x": left / width,
-        "y": top / height,
-        "width": (right - left) / width,
-        "height": (bottom - top) / height,
-    }
-    return found | {side: float(_PERCENT * share) for side, share in sides.items()}
+    return [kind.of_cvat(shape, width, height) for shape in image.shapes], ""
 
 
 def _pixels(text: str) -> int | None:
@@ -204,19 +194,11 @@ def _pixels(text: str) -> int | None:
     return int(text) if _SIZE.fullmatch(text) and 1 <= int(text) <= MOST_PIXELS else None
 
 
-def _number(text: str | None) -> Decimal | None:
-    """A place in pixels; None for what is none, or so small or large that to divide it fails."""
-    with suppress(InvalidOperation):
-        number = Decimal(text if text and len(text) <= _LONGEST_NUMBER else "")
-        if number.is_finite() and (number == 0 or abs(number.adjusted()) < 10):
-            return number
-        return Decimal(0) if number.is_finite() and number.adjusted() < 0 else None
-    return None
-
-
-def check_boxes(project: Project) -> None:
-    """Raises ConflictError where the project asks for no boxes."""
-    if not TASK_TYPES[project.task_type].on_images:
+def shapes_of(project: Project) -> Shapes[Any]:
+    """Raises ConflictError where the project asks for no shapes."""
+    kind = TASK_TYPES[project.task_type]
+    if not isinstance(kind, Shapes):
         raise ConflictError(
             _("CVAT's files hold shapes on images, and this project asks for none."), code="no_boxes_asked"
         )
+    return kind

@@ -11,33 +11,33 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.task_types.base import short
-from annotation.task_types.boxes import MOST_BOXES
 from routing.elsewhere.answers import MOST
 
 MOST_BYTES = 8 * 1024**2
 DEEPEST = 20
 """Elements within each other: a task's meta has eight."""
-ROOT, IMAGE, BOX, TAG = "annotations", "image", "box", "tag"
+ROOT, IMAGE, TAG = "annotations", "image", "tag"
 BESIDE = frozenset({"version", "meta", IMAGE})
 _IMAGE_DEPTH, _SHAPE_DEPTH = 2, 3
 
 
 @dataclass
 class Frame:
-    """An image: its own fields, those of each of its boxes, of which one more is kept than an image may have,
-    and the name of the first thing on it that is neither a box nor a tag, "" without one.
+    """An image: its own fields, those of each of its shapes, of which one more is kept than an image may
+    have, and the name of the first thing on it that is neither such a shape nor a tag, "" without one.
     """
 
     fields: Mapping[str, str]
-    boxes: list[Mapping[str, str]] = field(default_factory=list)
+    shapes: list[Mapping[str, str]] = field(default_factory=list)
     other: str = ""
 
 
 class _Reader:
     """What the parser calls for each element."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape: str, most: int) -> None:
         self.frames: list[Frame] = []
+        self._shape, self._most = shape, most
         self._depth, self._within_image = 0, False
 
     def start(self, tag: str, fields: Mapping[str, str]) -> None:
@@ -50,10 +50,10 @@ class _Reader:
             self._begin(tag, fields)
         elif self._depth == _SHAPE_DEPTH and self._within_image:
             frame = self.frames[-1]
-            if tag not in (BOX, TAG):
+            if tag not in (self._shape, TAG):
                 frame.other = frame.other or tag
-            elif tag == BOX and len(frame.boxes) <= MOST_BOXES:
-                frame.boxes.append(fields)
+            elif tag == self._shape and len(frame.shapes) <= self._most:
+                frame.shapes.append(fields)
 
     def _begin(self, tag: str, fields: Mapping[str, str]) -> None:
         if tag not in BESIDE:
@@ -75,8 +75,10 @@ class _Reader:
         return self.frames
 
 
-def read_file(content: bytes) -> list[Frame]:
-    """In their order. Raises InputError for what is no such file, or a too large one."""
+def read_file(content: bytes, *, shape: str, most: int) -> list[Frame]:
+    """In their order, with the shapes of that tag, of which an image may have so many. Raises InputError for
+    what is no such file, or a too large one.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -84,7 +86,7 @@ def read_file(content: bytes) -> list[Frame]:
     # Even within a comment: what is one, only a parser knows.
     if re.search(r"<!(?!--)", text):
         raise InputError(_("It needs no <!DOCTYPE>, <!ENTITY> or <![CDATA[; leave them out."), where="body")
-    reader = _Reader()
+    reader = _Reader(shape, most)
     parser = ElementTree.XMLParser(target=reader)  # noqa: S314 - without entities
     try:
         parser.feed(re.sub(r"\A\s*<\?xml[^>]*\?>", "", text))

@@ -10,9 +10,8 @@ from django.utils.translation import gettext as _
 from annotation.common.value_reader import Value
 from annotation.errors import InputError
 from annotation.models import Project
-from annotation.projects.label_studio_config import BOXES, Control, results_of
+from annotation.projects.label_studio_config import Control, results_of
 from annotation.task_types import TASK_TYPES
-from annotation.task_types.boxes import boxes_of, written
 from routing.sources.backends.label_studio_ml.label_config import parsed_config
 
 
@@ -27,11 +26,10 @@ class LabelControl:
         """The regions of an answer; none where it has a choice that the configuration does not have. `name`
         tells it from all others.
         """
-        if self.tokens is not None and self.control.tag == BOXES:
-            boxes = boxes_of(value) or ()
-            if any(box.label not in self.tokens for box in boxes):
+        if self.tokens is not None and self.control.shapes:
+            if (renamed := self.control.shapes.renamed(value, self.tokens)) is None:
                 return []
-            value = written([box._replace(label=self.tokens[box.label]) for box in boxes])
+            value = renamed
         elif self.tokens is not None:
             keys = value if isinstance(value, list) else [value]
             if any(key not in self.tokens for key in keys):
@@ -79,7 +77,7 @@ def _tokens(tag: ET.Element, choices: Sequence[tuple[str, str]]) -> dict[str, st
     if tag.tag == "Rating":
         return {key: key for key, _name in choices if key.isascii() and key.isdigit()}
     known: dict[str, str] = {}
-    for choice in tag.iter("Label" if tag.tag == BOXES else "Choice"):
+    for choice in tag.iter(_control(tag).entry):
         value, alias = choice.get("value", ""), choice.get("alias", "")
         for word in (value, value.strip(), alias):
             known.setdefault(word, alias or value)

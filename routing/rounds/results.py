@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from annotation.labelling.alike import comparable_answers
+from annotation.labelling.alike import Alike
 from annotation.labelling.batches import BatchProgress
 from annotation.labelling.queue import batch_progress
 from annotation.models import Item, Label, User, WorkItem
@@ -122,9 +122,9 @@ def _answers(found: GuidelineRound) -> dict[int, list[Label]]:
 
 def _said(found: GuidelineRound, by_item: Mapping[int, list[Label]]) -> Said:
     """By item and label what counts of the answer."""
-    project, said = found.project, dict[int, dict[int, Hashable]]()
+    alike, said = Alike(found.project), dict[int, dict[int, Hashable]]()
     for item, labels in by_item.items():
-        counts = comparable_answers(project, [label.value for label in labels])
+        counts = alike.comparable([label.value for label in labels])
         said[item] = {label.pk: one for label, one in zip(labels, counts, strict=True)}
     return said
 

@@ -22,16 +22,16 @@ from routing.runs.events import CALIBRATION_DONE, calibration_done, run_complete
 CROWD = 200
 
 
+def of_batch(batch: int) -> Q:
+    """Those runs that a batch was made for."""
+    names = ("calibration_batch", "routed_batch", "expert_batch", "expert_routed_batch", "later_audit_batch")
+    return Q(*((name, batch) for name in names), _connector=Q.OR)
+
+
 def run_of_batch(batch: WorkBatch) -> Run | None:
     """The run that a batch was made for, without what is large of it: each answer asks for it."""
     run = (
-        Run.objects.filter(
-            Q(calibration_batch=batch)
-            | Q(routed_batch=batch)
-            | Q(expert_batch=batch)
-            | Q(expert_routed_batch=batch)
-            | Q(later_audit_batch=batch)
-        )
+        Run.objects.filter(of_batch(batch.pk))
         .annotate(watched=events.is_watched("project"))
         .defer("chains", "slices", "tally", "score_params", "loss_params")
         .first()

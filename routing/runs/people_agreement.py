@@ -10,7 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import as_text
-from annotation.labelling.alike import alike_by_loss
+from annotation.labelling.alike import Alike
 from annotation.models import Label, WorkItem
 from annotation.templatetags.hypac import number, percent
 from routing.core.reference.estimate import CONFIDENCE, overlap_disagreement
@@ -30,7 +30,7 @@ def people_agreement(run: Run) -> dict[str, Any]:
     [0, 1] of all items of the run, None where nothing is known.
 
     Which items are put to several people is decided by a hash, so that they are a simple random sample of the
-    run's. Two answers differ where their stored forms do and, as with boxes, the project's loss finds a
+    run's. Two answers differ where their stored forms do and, as with boxes, the run's loss finds a
     difference. Of more than two answers one pair counts, chosen by
     a hash. What a reviewer decided is no person's answer.
     """
@@ -48,7 +48,9 @@ def people_agreement(run: Run) -> dict[str, Any]:
         SharedItem(name, tuple(text for _, text in sorted(said[pk].items()))) for pk, name in names.items()
     ]
     pairs = [pair for pair in one_pair(shared, salt=run.salt) if pair is not None]
-    differ, unknown = sum(_unlike(run, *pair) for pair in pairs), len(shared) - len(pairs)
+    alike = Alike(run.project, batch=run.routed_batch_id)
+    differ = sum(first != second and not alike.by_loss(first, second) for first, second in pairs)
+    unknown = len(shared) - len(pairs)
     share = overlap_disagreement(
         pool_size=run.pool_size, pairs=len(shared), different=differ, unknown=unknown
     )
@@ -61,10 +63,6 @@ def people_agreement(run: Run) -> dict[str, Any]:
         "low": share.low if pairs else None,
         "high": share.high if pairs else None,
     }
-
-
-def _unlike(run: Run, first: str, second: str) -> bool:
-    return first != second and not alike_by_loss(run.project, first, second)
 
 
 def nothing_certified() -> str:

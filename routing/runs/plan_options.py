@@ -3,7 +3,6 @@ that suit the labels of a project, and the one that a plan names.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,6 @@ from routing.core.losses import (
     Loss,
     LossError,
     MeasuredElsewhere,
-    losses_of,
     make_loss,
     measured_elsewhere,
 )
@@ -66,17 +64,6 @@ def check_loss(project: Project) -> None:
         return
     if project.loss or project.loss_params:
         loss_of(project, project.loss, project.loss_params)
-
-
-def same_answer(project: Project, first: str, second: str) -> bool:
-    """Whether the loss of the project finds no difference; where it cannot be computed here, the
-    usual one of its task type.
-    """
-    loss = None
-    with suppress(InputError):
-        loss = loss_of(project, "", {}).computed_here
-    loss = loss or make_loss(TASK_TYPES[project.task_type].losses[0])
-    return bool(losses_of(loss, [first], [second])[0] == 0)
 
 
 def loss_lacks(project: Project) -> str:

@@ -13,10 +13,9 @@ import numpy as np
 from annotation.common.replaced_labels import choice_names, replaced_labels
 from annotation.common.value_reader import Value, as_text
 from annotation.errors import HypacError
-from annotation.labelling.alike import alike_by_loss
+from annotation.labelling.alike import Alike
 from annotation.labelling.label_queries import in_words
 from annotation.models import Item, Project
-from annotation.task_types import TASK_TYPES
 from routing.core.experiment.paired import mcnemar
 from routing.core.experiment.reliability import interval, reliability
 from routing.core.losses import Loss, LossError, losses_of
@@ -201,13 +200,13 @@ def compared(first: CandidateResult, second: CandidateResult) -> Comparison:
     names, labels = choice_names(project), _known(project)
     held = {one.item_id: one for one in labelled_items(project).select_related("item__image")}
     both = [pk for pk in held if pk in first.answers and pk in second.answers]
-    rows, only = [], [0, 0]
+    rows, only, alike = [], [0, 0], Alike(project)
     for pk in both:
         one, other = first.answers[pk], second.answers[pk]
         right = (one.wrong is False, other.wrong is False)
         only[0] += right == (True, False)
         only[1] += right == (False, True)
-        if not _same(project, one, other):
+        if not _same(alike, one, other):
             words = (_in_words(one, names), _in_words(other, names))
             rows.append(Difference(held[pk].item, in_words(labels[pk], names), words, right))
     return Comparison(first.candidate, second.candidate, len(both), rows, only[0], only[1])
@@ -256,9 +255,9 @@ class _Errors:
     """
 
     def __init__(self, project: Project, known: Mapping[int, Value]) -> None:
-        self._project = project
+        self._alike = Alike(project)
         self._known, self._seen = known, dict[tuple[str, str], bool]()
-        self._kind, self._now = TASK_TYPES[project.task_type], replaced_labels(project).now
+        self._now = replaced_labels(project).now
         self._loss: Loss | None = None
         with suppress(HypacError):  # this server cannot compute it
             loss = loss_of(project, "", {}).computed_here
@@ -277,8 +276,7 @@ class _Errors:
                 return bool(losses_of(self._loss, [as_text(label)], [as_text(answer)])[0])
             except LossError:
                 pass
-        same = self._kind.comparable(label) == self._kind.comparable(answer)
-        return not same and not alike_by_loss(self._project, label, answer)
+        return not self._alike(label, answer)
 
 
 def _scores(source: Source, candidates: Sequence[PromptCandidate]) -> dict[int, str]:
@@ -292,21 +290,10 @@ def _scores(source: Source, candidates: Sequence[PromptCandidate]) -> dict[int, 
     return found
 
 
-def _said(project: Project, answer: OneAnswer) -> object:
-    if answer.value is None:
-        return None
-    return TASK_TYPES[project.task_type].comparable(replaced_labels(project).now(answer.value))
-
-
-def _same(project: Project, one: OneAnswer, other: OneAnswer) -> bool:
-    if _said(project, one) == _said(project, other):
-        return True
-    now = replaced_labels(project).now
-    return (
-        one.value is not None
-        and other.value is not None
-        and alike_by_loss(project, now(one.value), now(other.value))
-    )
+def _same(alike: Alike, one: OneAnswer, other: OneAnswer) -> bool:
+    if one.value is None or other.value is None:
+        return one.value is other.value
+    return alike.now(one.value, other.value)
 
 
 def _in_words(answer: OneAnswer, names: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """What models, their servers and other programs say, and what people write for them."""
 
 import json
+from itertools import product
 from typing import Any
 
 import httpx
@@ -17,7 +18,7 @@ from annotation.outside.buckets import Found, _size, parsed
 from annotation.outside.net import NetResponse
 from annotation.outside.webhooks.sending import LONGEST_RETRY_AFTER, _retry_after
 from annotation.projects.label_studio_config import read_config
-from annotation.task_types import TASK_TYPES
+from annotation.task_types import SHAPES, TASK_TYPES
 from routing.elsewhere import cvat
 from routing.items.sorts import NAMES as SORT_NAMES, key_of
 from routing.sources import storable
@@ -60,11 +61,15 @@ ANSWERS = (
     b"It is not a cat.",
     b'[{"label":"cat","x":10.5,"y":20,"width":30,"height":25.25},'
     b'{"label":"n","x":0,"y":0,"width":1,"height":1e-4}]',
+    b'[{"label":"cat","size":[4,6],"counts":[5,2,2,2,13]},{"label":"n","size":[4,6],"counts":"5220;"}]',
+    b'[{"label":"cat","size":[4,6],"rle":[0,0,0,96,57,27,254,27,0,159,255,29,128,0]}]',
 )
 CVAT = (
     b'<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version>'
     b'<image id="0" name="images/17_cat.png" width="80" height="60">'
     b'<box label="cat" xtl="8.0" ytl="6.5" xbr="40" ybr="60" rotation="0.0"/></image>'
+    b'<image id="2" name="19_.png" width="80" height="60">'
+    b'<mask label="cat" rle="1, 2, 3" left="3" top="4" width="3" height="2"/></image>'
     b'<image id="1" name="18_.png" width="80" height="60"/></annotations>'
 )
 COMPLETION = {
@@ -230,8 +235,8 @@ def configs(data: bytes) -> None:
 
 def frames(data: bytes) -> None:
     """What CVAT exports."""
-    for empty in cvat.EMPTY:
-        for one in cvat.answers_of(data, annotator="ann", empty=empty):
+    for kind, empty in product(SHAPES, cvat.EMPTY):
+        for one in cvat.answers_of(data, kind, annotator="ann", empty=empty):
             assert (one.value is None) == bool(one.problem)
             assert one.item is None or 0 <= one.item < 2**63
             assert_storable(one.problem)
@@ -308,7 +313,7 @@ TARGETS = [
         frames,
         lambda: [CVAT],
         (InputError,),
-        words=[b"<box", b"<image", b'rotation="', b"<!DOCTYPE", b"&#0;", b"1e999999999"],
+        words=[b"<box", b"<mask", b"<image", b'rotation="', b"<!DOCTYPE", b"&#0;", b"1e999999999"],
     ),
     Target(
         "completions",

@@ -33,15 +33,17 @@ def test_every_loss_is_known_with_a_sentence_and_its_bound() -> None:
         "token_f1",
         "box_f1",
         "boxes_right",
+        "mask_dice",
+        "masks_right",
         "measured_elsewhere",
     )
+    graded = {"jaccard", "cosine_distance", "token_f1", "box_f1", "mask_dice", "measured_elsewhere"}
     for kind in LOSSES:
         assert kind.summary.endswith(".")
         params = NEEDED.get(kind.name, {})
         loss = make_loss(kind.name, params)
         assert loss.name == kind.name
         assert loss.bound == (2 if kind.name == "cosine_distance" else 1)
-        graded = {"jaccard", "cosine_distance", "token_f1", "box_f1", "measured_elsewhere"}
         assert loss.binary is (kind.name not in graded)
 
 

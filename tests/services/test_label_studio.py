@@ -17,8 +17,9 @@ from django.urls import reverse
 from annotation.projects.label_studio_config import config_of
 from routing.models import Run
 from testbed import delivered as deliveries
+from testbed.worlds import World
+from tests import boxes_story, masks_story
 from tests.annotation.imports.test_imports import storage
-from tests.boxes_story import Box, regions, world_of_boxes
 from tests.label_studio_server import MANAGER, PROGRAM, RUNNING, LabelStudioServer
 from tests.label_studio_story import CONFIG, MODEL, brought, delivered, labelled, results, tasks
 from tests.support import missing
@@ -112,21 +113,26 @@ def test_there_and_back_again(label_studio: LabelStudioServer) -> None:
     assert not changed
 
 
-def test_boxes_are_drawn_there_and_certified_here(
-    label_studio: LabelStudioServer, client: Client, tmp_path: Path
+@pytest.mark.parametrize(
+    ("world_of", "regions", "loss"),
+    [
+        (boxes_story.world_of_boxes, boxes_story.regions, "boxes_right"),
+        (masks_story.world_of_masks, masks_story.regions, "masks_right"),
+    ],
+)
+def test_shapes_are_drawn_there_and_certified_here(
+    label_studio: LabelStudioServer, client: Client, tmp_path: Path, world_of: Any, regions: Any, loss: str
 ) -> None:
-    world, truth = world_of_boxes(150)
-    run = world.start(m=90, p=Decimal(1), epsilon=Decimal("0.1"), loss="boxes_right")
+    world, truth = world_of(150)
+    run = world.start(m=90, p=Decimal(1), epsilon=Decimal("0.1"), loss=loss)
     world.do("prepare_run")
-    config = config_of(world.project)
+    drawn = {name: regions(shapes, config_of(world.project)) for name, shapes in truth.items()}
     client.force_login(world.manager)
-    drawn_there(
-        label_studio, client, world.project.slug, "calibration", config, truth, world.manager.username
-    )
+    drawn_there(label_studio, client, world, "calibration", drawn)
     run.refresh_from_db()
     run = world._route(world._analyse(run))
     assert run.certificate.certified
-    drawn_there(label_studio, client, world.project.slug, "routed", config, truth, world.manager.username)
+    drawn_there(label_studio, client, world, "routed", drawn)
     run.refresh_from_db()
     assert run.state == Run.State.COMPLETE
 
@@ -134,7 +140,7 @@ def test_boxes_are_drawn_there_and_certified_here(
     assert (checked.code, checked.faults) == (0, "")
     files = deliveries.delivered(world, run, ("label_studio",))
     before = json.loads(files["label_studio/tasks.json"])
-    again = label_studio.project("boxes, delivered", files["label_studio/config.xml"].decode())
+    again = label_studio.project(f"{loss}, delivered", files["label_studio/config.xml"].decode())
     label_studio.bring(again, before)
     after = label_studio.export(again)
     kinds: Counter[str] = Counter()
@@ -142,7 +148,7 @@ def test_boxes_are_drawn_there_and_certified_here(
         for name in ("annotations", "predictions"):
             assert [entry["result"] for entry in one[name]] == [entry["result"] for entry in other[name]]
             kinds[name] += len(one[name])
-            kinds["boxes"] += sum(len(entry["result"]) for entry in one[name])
+            kinds["shapes"] += sum(len(entry["result"]) for entry in one[name])
     print(f"\n{len(before)} images: {dict(kinds)}")
     assert kinds["annotations"] + kinds["predictions"] == len(before)
 
@@ -150,22 +156,21 @@ def test_boxes_are_drawn_there_and_certified_here(
 def drawn_there(
     label_studio: LabelStudioServer,
     client: Client,
-    slug: str,
+    world: World,
     part: str,
-    config: str,
-    truth: dict[str, list[Box]],
-    annotator: str,
+    drawn: dict[str, list[dict[str, Any]]],
 ) -> None:
-    """What waits here is given out, somebody draws the boxes in the program, and its export comes back."""
+    """What waits here is given out, somebody draws on it in the program, and its export comes back."""
+    slug = world.project.slug
     address = reverse("api_run_work_lines", args=[slug, 1])
     query = {"shape": "label-studio", "part": part, "image_seconds": 3600}
     response: Any = client.get(address, query)
     tasks = [json.loads(line) for line in b"".join(response.streaming_content).splitlines()]
-    project = label_studio.project(f"boxes, {part}", config)
+    project = label_studio.project(f"{world.project.task_type}, {part}", config_of(world.project))
     names = [task["meta"]["hypac"]["external_id"] for task in tasks]
     for pk, name in zip(label_studio.bring(project, tasks), names, strict=True):
-        label_studio.annotate(pk, result=regions(truth[name], config), lead_time=2.5, was_cancelled=False)
-    body = {"part": part, "rows": label_studio.export(project), "people": {MANAGER: annotator}}
+        label_studio.annotate(pk, result=drawn[name], lead_time=2.5, was_cancelled=False)
+    body = {"part": part, "rows": label_studio.export(project), "people": {MANAGER: world.manager.username}}
     assert all(row["data"]["file_name"].startswith("http") for row in body["rows"])
     taken = client.post(reverse("api_run_work", args=[slug, 1]), body, content_type="application/json")
     assert taken.json() == {"stored": len(tasks), "known": 0, "refused": []}

@@ -27,10 +27,9 @@ from annotation.imports.formats.json_list import numbered_entries
 from annotation.imports.formats.jsonl import cells_of, decoded, text_of
 from annotation.imports.formats.label_studio_names import own_name, with_own_names
 from annotation.imports.formats.label_studio_results import (
-    BOXES,
+    REGIONS,
     TOOL,
     annotator_of,
-    box_of,
     given_labels,
     milliseconds,
     predicted,
@@ -222,15 +221,13 @@ def _of_min(entries: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, An
     """Data, what else there is, and labels. The answers stand between the task's number and who gave them;
     they are told from the task's own fields only where there is one.
     """
-    names = list(entries[0])
-    start = names.index("id") + 1 if "id" in names else len(names)
-    answers = names[start : names.index("annotator")]
+    answers = list(dict.fromkeys(name for entry in entries for name in _answers(entry)))
     hidden = {*answers, *MIN_MARKS, "id"}
     data = {name: value for name, value in entries[0].items() if name not in hidden}
     rest = {"id": entries[0].get("id"), "json_min": [_only(entry, hidden) for entry in entries]}
     labels = []
     for entry in entries:
-        value, problem = _min_value(entry, answers)
+        value, problem = _min_value(entry)
         labels.append(
             GivenLabel(
                 value=value,
@@ -248,15 +245,25 @@ def _only(entry: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name in names}
 
 
-def _min_value(entry: dict[str, Any], answers: list[str]) -> tuple[Any, str]:
-    """JSON-MIN has a text alone where there is one, else an object, or a list of objects."""
+def _answers(entry: dict[str, Any]) -> list[str]:
+    """Names of its answers: those between the task's number and who gave them."""
+    names = list(entry)
+    return names[names.index("id") + 1 : names.index("annotator")] if "id" in names else []
+
+
+def _min_value(entry: dict[str, Any]) -> tuple[Any, str]:
+    """JSON-MIN has a text alone where there is one, else an object, or a list of objects; of an annotation
+    without a result, as in JSON, nothing.
+    """
+    answers = _answers(entry)
     if len(answers) != 1:
         if not answers:
-            return None, Words(gettext_noop("it is empty"))
+            return ([], "") if "id" in entry else (None, Words(gettext_noop("it is empty")))
         return None, Words(gettext_noop("it has several answers (%(names)s)"), names=", ".join(answers))
     value = entry.get(answers[0])
-    if isinstance(value, list) and value and all(isinstance(one, dict) and BOXES in one for one in value):
-        return [box_of(one) for one in value], ""
+    for field, kind in REGIONS.items():
+        if isinstance(value, list) and value and all(isinstance(one, dict) and field in one for one in value):
+            return [kind.of_region({"value": one}) for one in value], ""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):

@@ -1,26 +1,33 @@
 """What the results of an annotation or a prediction of Label Studio say, as one value of a label."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.utils.translation import gettext_noop
 
 from annotation.imports.formats.base import GivenLabel
+from annotation.task_types import SHAPES
 from annotation.words import Words
 
 TOOL = "Label Studio"
-BOXES = "rectanglelabels"
+REGIONS = {kind.region_type: kind for kind in SHAPES}
 # Types of results that say one thing about a whole task, those first that are answers rather than remarks;
-# the value lies under the same name, a text's under "text".
-TYPES = ("choices", "rating", "number", "textarea", BOXES)
+# the value lies under the same name, a text's under "text". Regions are together one thing.
+TYPES = ("choices", "rating", "number", "textarea", *REGIONS)
 _KEYS = {"textarea": "text"}
+DRAWN = frozenset(
+    shape + ending
+    for shape in ("rectangle", "brush", "polygon", "ellipse", "keypoint", "vector", "bitmask")
+    for ending in ("", "labels")
+)
+"""Types of regions on an image."""
 
 
 def value_of(results: Any) -> tuple[Any, str]:
     """The value and "", or None and why there is none.
 
     Where there are answers of several types, choices go before ratings, numbers and texts; two controls of
-    the same type name no single value.
+    the same type name no single value, and regions of several types neither.
     """
     if not isinstance(results, list) or not results:
         return None, Words(gettext_noop("it is empty"))
@@ -30,8 +37,8 @@ def value_of(results: Any) -> tuple[Any, str]:
             continue
         kind = str(result.get("type"))
         found: Any = None
-        if kind == BOXES:
-            found = box_of(result["value"])
+        if kind in REGIONS:
+            found = result
         elif kind in TYPES:
             found = result["value"].get(_KEYS.get(kind, kind))
         if found is not None:
@@ -43,24 +50,39 @@ def value_of(results: Any) -> tuple[Any, str]:
                     gettext_noop("it has several answers (%(names)s)"), names=", ".join(sorted(controls))
                 )
             (values,) = controls.values()
+            if kind in REGIONS and (problem := _other_regions(results, kind)):
+                return None, problem
             return _joined(kind, values), ""
-    return None, Words(
-        gettext_noop("it has no choice, rating, number, text or rectangle about the whole task")
+    return None, _other_regions(results) or Words(
+        gettext_noop("it has no choice, rating, number, text, rectangle or brush about the whole task")
     )
 
 
-def box_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A rectangle as a box of ours: what is in it is judged where it is read."""
-    labels = value.get(BOXES)
-    box = {name: value.get(name) for name in ("x", "y", "width", "height")}
-    label = labels[0] if isinstance(labels, list) and len(labels) == 1 else None
-    return {"label": label, **box, "rotation": value.get("rotation") or 0}
+def short_value_of(results: Any) -> tuple[Any, str]:
+    """The same with regions in the one form in which they are stored, where they have it."""
+    value, problem = value_of(results)
+    kinds = {one.get("type") for one in results if isinstance(one, dict)} if value else set()
+    shapes = next((REGIONS[kind] for kind in REGIONS if kind in kinds), None)
+    return (shapes.in_short(value) if shapes else value), problem
+
+
+def _other_regions(results: Sequence[Any], kind: str = "") -> str:
+    """That something else is drawn, "" where nothing is: without it, the answer would be another one."""
+    types = {str(one.get("type")) for one in results if isinstance(one, dict)}
+    if not (other := sorted(types & DRAWN - {kind})):
+        return ""
+    return Words(
+        gettext_noop(
+            "it has %(other)s, which is not read here: masks are drawn with the brush, boxes as rectangles"
+        ),
+        other=", ".join(other),
+    )
 
 
 def _joined(kind: str, values: list[Any]) -> Any:
-    """One value of what a control gave: of choices the only one, or a list; of boxes all."""
-    if kind == BOXES:
-        return values
+    """One value of what a control gave: of choices the only one, or a list; of regions all."""
+    if kind in REGIONS:
+        return [REGIONS[kind].of_region(result) for result in values]
     if kind == "rating":
         return whole_rating(values[-1])
     if kind == "number":
@@ -130,7 +152,7 @@ def predicted(predictions: Any) -> Iterable[tuple[str, Any, Any]]:
     found: dict[str, tuple[str, Any, Any]] = {}
     for prediction in predictions:
         if isinstance(prediction, dict):
-            value, problem = value_of(prediction.get("result"))
+            value, problem = short_value_of(prediction.get("result"))
             version = " ".join(str(prediction.get("model_version") or "").split()) or "model"
             if not problem:
                 found[version] = (version, value, prediction.get("score"))

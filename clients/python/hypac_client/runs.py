@@ -224,7 +224,7 @@ class Run(Resource):
         return lines(self._transport, f"{self._path}work.ndjson", asked)
 
     def cvat_archive(self, file: str | PathLike[str], *, part: str = "routed") -> Path:
-        """Images that wait for boxes, as a zip archive for CVAT."""
+        """Images that wait to be drawn on, as a zip archive for CVAT."""
         path = f"{self._path}work/cvat/"
         with self._transport.stream(path, params={"part": part}) as response, open(file, "wb") as out:
             for piece in response.iter_bytes():
@@ -239,9 +239,9 @@ class Run(Resource):
         part: str = "routed",
         empty: str = "wait",
     ) -> Taken:
-        """Store the boxes of a file that CVAT exported, `annotations.xml` of “CVAT for images 1.1”, drawn by
-        `annotator`. `empty="nothing"`: whoever drew looked at all of its images, and those without a box have
-        nothing to draw.
+        """Store the boxes or masks of a file that CVAT exported, `annotations.xml` of “CVAT for images 1.1”,
+        drawn by `annotator`. `empty="nothing"`: whoever drew looked at all of its images, and those without a
+        shape have nothing to draw.
         """
         asked = {"part": part, "annotator": annotator, "empty": empty}
         with open(file, "rb") as content:

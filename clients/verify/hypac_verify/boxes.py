@@ -10,9 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from hypac_verify.reading import Document, UnusableError, parse
+from hypac_verify.shares import share
 
 SIDES = ("x", "y", "width", "height")
-UNIT, STEPS, MOST = 10_000, 1_000, 500
+UNIT, MOST = 10_000, 500
 Box = tuple[int, int, int, int]
 """Edges: left, top, right, bottom."""
 
@@ -21,7 +22,7 @@ def same_boxes(given: Document) -> Callable[[str, str], bool] | None:
     """The loss with these parameters; None where they are none of its."""
     if not given.keys() <= {"iou", "least_f1"}:
         return None
-    iou, least = _share(given.get("iou", "0.5")), _share(given.get("least_f1", "1"))
+    iou, least = share(given.get("iou", "0.5")), share(given.get("least_f1", "1"))
     if iou is None or least is None:
         return None
 
@@ -36,18 +37,6 @@ def same_boxes(given: Document) -> Callable[[str, str], bool] | None:
         return not size or Fraction(2 * pairs, size) >= least
 
     return same
-
-
-def _share(given: object) -> Fraction | None:
-    if isinstance(given, bool) or not isinstance(given, str | int | float) or len(str(given)) > 20:
-        return None
-    try:
-        value = Decimal(str(given))
-        # Before a fraction is made of it: one of 1e999999999 takes for ever.
-        steps = value * STEPS if Decimal(1) / STEPS <= value <= 1 else Decimal("0.5")
-        return None if steps % 1 else Fraction(int(steps), STEPS)
-    except (ArithmeticError, ValueError):
-        return None
 
 
 def _boxes(text: str) -> Mapping[str, list[Box]] | None:

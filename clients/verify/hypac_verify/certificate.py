@@ -50,7 +50,7 @@ NO_BOUNDS = {"clt", "betting"}
 """Reproductions of the paper, which hold no level."""
 LOSSES = {
     "zero_one", "exact_match", "numeric", "set_equal", "math_equivalence", "jaccard", "cosine_distance",
-    "token_f1", "box_f1", "boxes_right", "measured_elsewhere",
+    "token_f1", "box_f1", "boxes_right", "mask_dice", "masks_right", "measured_elsewhere",
 }  # fmt: skip
 EXACT = {"population": "binomial", "dataset": "hypergeometric", "pool": "hypergeometric"}
 COMPARISONS = {"pointwise_argmin", "lexicographic"}

@@ -18,6 +18,7 @@ from itertools import accumulate, islice
 from math import ceil
 
 from hypac_verify.boxes import same_boxes
+from hypac_verify.masks import same_masks
 from hypac_verify.reading import Document, Plan, Report, Row, UnusableError, parse
 
 PILOT, DRAW, SALT = 0, 1, 2
@@ -209,6 +210,8 @@ def same_by(plan: Plan) -> Same | None:
         return _same_number(given)
     if plan.loss == "boxes_right":
         return same_boxes(given)
+    if plan.loss == "masks_right":
+        return same_masks(given)
     return None
 
 

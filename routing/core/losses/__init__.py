@@ -17,6 +17,7 @@ from routing.core.losses.base import (
     LossError,
     LossKind,
     LossUnavailableError,
+    alike_by,
     outside_range,
     sorts_labels,
 )
@@ -24,6 +25,7 @@ from routing.core.losses.boxes import BoxesRightKind, BoxF1Kind
 from routing.core.losses.cosine_distance import CosineDistanceKind
 from routing.core.losses.exact_match import ExactMatchKind
 from routing.core.losses.imports import is_path
+from routing.core.losses.masks import MaskDiceKind, MasksRightKind
 from routing.core.losses.math_equivalence import MathEquivalenceKind
 from routing.core.losses.measured_elsewhere import MeasuredElsewhere, MeasuredElsewhereKind
 from routing.core.losses.numeric import NumericKind
@@ -46,6 +48,8 @@ LOSSES: Registry[LossKind] = Registry(
     TokenF1Kind(),
     BoxF1Kind(),
     BoxesRightKind(),
+    MaskDiceKind(),
+    MasksRightKind(),
     MeasuredElsewhereKind(),
 )
 
@@ -56,6 +60,7 @@ __all__ = [
     "LossKind",
     "LossUnavailableError",
     "MeasuredElsewhere",
+    "alike_by",
     "imported_paths",
     "losses_of",
     "make_loss",

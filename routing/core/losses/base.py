@@ -57,6 +57,15 @@ def sorts_labels(loss: Loss) -> bool:
     return getattr(loss, "transitive", False) is True
 
 
+def alike_by(loss: Loss) -> Loss:
+    """The loss by which two labels are the same where it is 0: mostly itself.
+
+    A loss that is hardly ever 0 between what two people give declares another one as ``alike``.
+    """
+    found: Loss = getattr(loss, "alike", loss)
+    return found
+
+
 @runtime_checkable
 class BatchLoss(Protocol):
     """A loss that is much faster on many pairs at once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -13,17 +12,15 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from routing.core.arrays import Ints
-from routing.core.exact import NumberError, to_decimal
 from routing.core.losses.base import Loss, LossError, known_parameters, short
+from routing.core.losses.lists import read_list
+from routing.core.losses.shares import share
 from routing.core.messages import declare, gettext_noop, say
 
 SIDES = ("x", "y", "width", "height")
 UNIT = 10_000
 """Of a percent: boxes are compared in whole numbers, so that everybody finds the same."""
 LARGEST = 100 * UNIT
-STEPS = 1_000
-"""Of a share that is a parameter. With larger ones areas times shares would not fit into 64 bits."""
-SMALLEST = Decimal(1) / STEPS
 MOST = 500
 """Boxes of one text."""
 
@@ -39,15 +36,10 @@ def read_boxes(text: str) -> dict[str, Ints] | None:
     a percent; None where it is no list of boxes.
 
     A JSON list of at most `MOST` objects with `label` and `x`, `y`, `width`, `height` in percent of the
-    image. None names a field twice: two readers might take another one of them.
+    image.
     """
-    try:
-        entries = json.loads(
-            text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_named_once
-        )
-    except (ValueError, RecursionError, ArithmeticError):
-        return None
-    if not isinstance(entries, list) or len(entries) > MOST:
+    entries = read_list(text, MOST)
+    if entries is None:
         return None
     found: dict[str, list[tuple[int, ...]]] = {}
     for entry in entries:
@@ -59,17 +51,6 @@ def read_boxes(text: str) -> dict[str, Ints] | None:
             return None
         found.setdefault(entry["label"], []).append((x, y, x + width, y + height))
     return {label: np.array(rows, dtype=np.int64) for label, rows in found.items()}
-
-
-def _named_once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(fields)
-    if len(found) < len(fields):
-        raise ValueError("a field is named twice")
-    return found
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _units(number: Any) -> int | None:
@@ -140,19 +121,6 @@ def f1(label: str, prediction: str, iou: Fraction) -> Fraction:
     return Fraction(2 * matched(truth, guess, iou), size) if size else Fraction(1)
 
 
-def share(params: Mapping[str, Any], name: str, default: str) -> Fraction:
-    """A parameter above 0 and at most 1, with three decimals."""
-    try:
-        value = to_decimal(params.get(name, default))
-    except NumberError as error:
-        raise LossError(say("loss.parameter", name=repr(name), error=error.said)) from error
-    # Before a fraction is made of it: one of 1e999999999 takes for ever.
-    steps = value * STEPS if SMALLEST <= value <= 1 else Decimal("0.5")
-    if steps % 1:
-        raise LossError(say("boxes.share", name=repr(name), value=str(params.get(name, default))))
-    return Fraction(int(steps), STEPS)
-
-
 @dataclass(frozen=True)
 class BoxF1Kind:
     """`BoxF1` with its overlap."""
@@ -199,9 +167,6 @@ SAYS = {
     "boxes.no_boxes": gettext_noop(
         "the label %(label)s is not a JSON list of boxes with label, x, y, width and height in percent; "
         "correct it"
-    ),
-    "boxes.share": gettext_noop(
-        "the parameter %(name)s must be above 0 and at most 1, with at most three decimals, not %(value)s"
     ),
 }
 declare(SAYS)

@@ -50,7 +50,7 @@ class MeasuredElsewhereKind:
         "For values that HyPAC cannot compare: once the calibration set is labelled, a program of yours gets "
         "each label with the models' answers, and gives the loss of each answer, from 0 to 1."
     )
-    suits: tuple[str, ...] = ("long_text", "code", "boxes")
+    suits: tuple[str, ...] = ("long_text", "code", "boxes", "masks")
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
             "measure": gettext_noop(

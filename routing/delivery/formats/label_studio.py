@@ -13,16 +13,16 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.imports.formats.label_studio import prediction_columns
 from annotation.imports.formats.label_studio_names import COLUMNS, META, plain_names
-from annotation.imports.formats.label_studio_results import value_of
+from annotation.imports.formats.label_studio_results import short_value_of
 from annotation.imports.formats.reserved import LABEL_STUDIO
-from annotation.projects.label_studio_config import BOXES, is_exact, read_config, results_of
+from annotation.projects.label_studio_config import is_exact, read_config, results_of
+from annotation.task_types.shapes import NOTHING
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
 from routing.labels.columns import IMPORTED, PERSON
 from routing.labels.page import DeliveryInfo, Page, Row, free_names
 
 FOLDER = "label_studio/"
-NO_BOXES = "[]"
 
 
 class LabelStudioWriter(RowWriter):
@@ -103,7 +103,7 @@ class LabelStudioWriter(RowWriter):
             row = replace(row, label=label)
             if not is_exact(label, self._control.kind):
                 self.counts["numbers"] += 1
-            self.counts["none_of_them"] += row.label == (NO_BOXES if self._control.tag == BOXES else [])
+            self.counts["none_of_them"] += row.label == (NOTHING if self._control.shapes else [])
             if row.source != PERSON:
                 predictions += self._prediction(row, predictions)
             elif row.settled_by != IMPORTED or not annotations:
@@ -129,7 +129,8 @@ class LabelStudioWriter(RowWriter):
         same = (
             other for other in others if isinstance(other, dict) and other.get("model_version") == row.source
         )
-        if any(value_of(other.get("result")) == value_of(result) for other in same):
+        said = short_value_of(result)
+        if any(short_value_of(other.get("result")) == said for other in same):
             return []
         score = None if row.uncertainty is None else 1 - row.uncertainty
         return [{"model_version": row.source, "score": score, "result": result}]

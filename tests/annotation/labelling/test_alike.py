@@ -2,7 +2,7 @@
 
 import pytest
 
-from annotation.labelling.alike import given_by_most
+from annotation.labelling.alike import Alike
 from testbed.factories import make_project
 
 pytestmark = pytest.mark.django_db
@@ -10,6 +10,7 @@ pytestmark = pytest.mark.django_db
 
 def test_lists_of_labels_are_compared_as_a_whole() -> None:
     project = make_project(task_type="multiple_choice", choices=("a", "b"))
-    assert given_by_most(project, [["a", "b"], ["a", "b"], ["a"]]) == ["a", "b"]
-    assert given_by_most(project, [["a", "b"], ["b"], ["a"]]) is None
-    assert given_by_most(project, [[], [], ["a"]]) == []
+    alike = Alike(project)
+    assert alike.given_by_most([["a", "b"], ["a", "b"], ["a"]]) == ["a", "b"]
+    assert alike.given_by_most([["a", "b"], ["b"], ["a"]]) is None
+    assert alike.given_by_most([[], [], ["a"]]) == []

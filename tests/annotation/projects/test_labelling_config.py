@@ -137,7 +137,8 @@ class TestProjects:
         assert [spec.key for spec in config.choices] == [spec.key or spec.name for spec in choices]
         box = '[{"label":"a","x":10,"y":20.5,"width":30,"height":40}]'
         value = {
-            **{"single_choice": "a", "multiple_choice": ["a", "ב 🙂"], "number": "-2.5", "boxes": box}
+            **{"single_choice": "a", "multiple_choice": ["a", "ב 🙂"], "number": "-2.5", "boxes": box},
+            "masks": '[{"label":"a","size":[4,6],"counts":[5,2,2,2,13]}]',
         }.get(task_type, "x\ny")
         result = results_of(value, config.control, name="1")
         assert interface.validate_annotation({"result": result}), result

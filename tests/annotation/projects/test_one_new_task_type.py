@@ -193,7 +193,7 @@ def test_a_whole_run_delivers_it() -> None:
 
 
 def test_no_other_module_template_or_script_names_a_task_type() -> None:
-    names = re.compile(r"[\"'](?:single_choice|multiple_choice|short_text)[\"']")
+    names = re.compile(r"[\"'](?:single_choice|multiple_choice|short_text|boxes|masks)[\"']")
     naming = set()
     for folder in ("annotation", "routing", "templates", "static"):
         for path in (ROOT / folder).rglob("*"):

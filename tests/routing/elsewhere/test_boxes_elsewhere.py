@@ -12,6 +12,8 @@ from django.core.files.storage import default_storage
 from django.urls import reverse
 from PIL import ExifTags, Image
 
+from annotation.common.files import open_file
+from annotation.common.storage import StorageError
 from annotation.models import AuditEvent, Item, Label
 from routing.core.losses import make_loss
 from routing.core.verify import main as verify
@@ -35,15 +37,15 @@ def work(client, world, **query):
     return [json.loads(line) for line in b"".join(response.streaming_content).splitlines()]
 
 
-def back(client, world, rows, **more):
+def back(client, world, rows, *, refused=0, **more):
     address = reverse("api_run_work", args=[world.project.slug, 1])
     body = {"rows": rows, "people": {"user 7": world.annotators[0].username}, **more}
     taken = client.post(address, body, content_type="application/json").json()
-    assert taken["refused"] == []
+    assert len(taken["refused"]) == refused, taken["refused"]
     return taken
 
 
-def drawn(tasks, truth):
+def drawn(tasks, truth, regions=regions):
     """An export of Label Studio, with what somebody drew."""
     return [
         {**task, "id": number, "annotations": [{"result": regions(truth[name]), "completed_by": 7}]}
@@ -159,6 +161,28 @@ def test_an_image_that_is_lost_is_left_out_and_named(client, calibrating):
     assert len(made.namelist()) == len(whole.namelist())  # one image less, and the file that names it
     frames = ElementTree.fromstring(made.read("annotations.xml")).findall("image")  # noqa: S314 - ours
     assert item.pk not in {int(image.get("name").partition("_")[0]) for image in frames}
+
+
+@pytest.mark.parametrize("error", [OSError("a cable"), StorageError("no answer")])
+def test_an_image_that_breaks_while_it_is_read_is_left_out_and_named(client, calibrating, monkeypatch, error):
+    world, _truth = calibrating
+    batch = world.project.runs.get().calibration_batch
+    broken = batch.work_items.select_related("item__image").order_by("pk")[3].item
+
+    class Breaking(io.BytesIO):
+        def read(self, *size):
+            if self.tell():
+                raise error
+            return super().read(100)
+
+    def opened(stored):
+        return Breaking(b"x" * 500) if stored == broken.image else open_file(stored)
+
+    monkeypatch.setattr("routing.elsewhere.cvat.open_file", opened)
+    made = cvat(client, world)
+    assert made.testzip() is None
+    assert made.read("left-out.txt").decode() == f"{broken.pk}\t{broken.short_name}\n"
+    assert len(made.namelist()) == batch.work_items.count() + 1  # one image less, and two files
 
 
 def test_an_image_on_its_side_has_the_size_in_which_it_is_shown(client, calibrating):

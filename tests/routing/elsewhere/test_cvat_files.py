@@ -5,13 +5,15 @@ import tracemalloc
 import pytest
 
 from annotation.errors import InputError
+from annotation.task_types import SHAPES
 from routing.elsewhere.cvat import answers_of
 
+BOXES, MASKS = SHAPES
 BOX = '<box label="cat" xtl="8" ytl="6" xbr="16" ybr="12"/>'
 
 
-def of(images: str, *, empty: str = "wait"):
-    return answers_of(f"<annotations>{images}</annotations>".encode(), annotator="ann", empty=empty)
+def of(images: str, *, kind=BOXES, empty: str = "wait"):
+    return answers_of(f"<annotations>{images}</annotations>".encode(), kind, annotator="ann", empty=empty)
 
 
 def image(within: str = BOX, *, width: str = "80", height: str = "60") -> str:
@@ -65,7 +67,7 @@ def test_a_file_takes_little_more_memory_than_its_text() -> None:
     content = f"<annotations>{image('<box/>' * 170_000)}</annotations>".encode()
     tracemalloc.start()
     try:
-        (given,) = answers_of(content, annotator="ann", empty="wait")
+        (given,) = answers_of(content, BOXES, annotator="ann", empty="wait")
         _now, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

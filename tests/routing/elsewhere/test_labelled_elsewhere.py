@@ -76,11 +76,13 @@ def test_tasks_hold_what_people_see_and_nothing_of_a_model(client, world):
 def test_an_export_of_label_studio_comes_back_once(client, world):
     person = add_member(world.project, "annotator")
     tasks = lines(out(client, world))
-    rows = [answered(tasks[0]), answered(tasks[1], "no such label")]
+    rows = [answered(tasks[0]), answered(tasks[1], "no such label"), answered(tasks[2])]
+    rows[2]["annotations"][0]["result"] = []
     people = {"user 3": person.username}
     taken = back(client, world, rows, people=people).json()
     assert (taken["stored"], taken["known"]) == (1, 0)
-    assert [entry["row"] for entry in taken["refused"]] == [2]
+    assert [entry["row"] for entry in taken["refused"]] == [2, 3]
+    assert taken["refused"][1]["reason"] == "It is empty."
     label = Label.objects.get(annotator=person)
     assert (label.item_id, label.value, label.lead_time_ms) == (
         tasks[0]["meta"]["hypac"]["item"],

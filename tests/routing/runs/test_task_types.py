@@ -43,6 +43,7 @@ OFFERED = {
     "long_text": ["cosine_distance", "token_f1", "exact_match", "measured_elsewhere"],
     "code": ["token_f1", "zero_one", "measured_elsewhere"],
     "boxes": ["box_f1", "boxes_right", "measured_elsewhere"],
+    "masks": ["mask_dice", "masks_right", "measured_elsewhere"],
     "opaque": ["measured_elsewhere"],
 }
 """The losses of each task type, the default first."""

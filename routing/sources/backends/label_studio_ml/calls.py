@@ -15,12 +15,12 @@ from django.utils.translation import gettext_noop
 
 from annotation import failures
 from annotation.common.files import open_file
-from annotation.imports.formats.label_studio_results import box_of
 from annotation.models import Item
-from annotation.task_types import TaskType
+from annotation.task_types import Shapes, TaskType
+from annotation.task_types.shapes import NOTHING
 from routing.sources.backends.base import Answer, BackendError, shortened
 from routing.sources.backends.concurrent import StoppedError
-from routing.sources.backends.label_studio_ml.label_config import BOXES, IMAGE, VALUES, LabelConfig
+from routing.sources.backends.label_studio_ml.label_config import IMAGE, VALUES, LabelConfig
 from routing.sources.backends.label_studio_ml.params import Params
 from routing.sources.backends.label_studio_ml.server import AwayError, Server, UnansweredError, version_of
 
@@ -171,8 +171,9 @@ def answer_of(prediction: Any, config: LabelConfig, kind: TaskType, version: str
     if not isinstance(prediction, Mapping):
         return Answer(None, "no prediction", served_model=version)
     regions = _regions(prediction, config)
-    boxes = config.control_tag == BOXES
-    value, reason = _boxes(prediction, regions) if boxes else _value(regions, config, kind)
+    value, reason = (
+        _shapes(prediction, regions, kind) if isinstance(kind, Shapes) else _value(regions, config, kind)
+    )
     score = _score(prediction, regions)
     return Answer(
         value,
@@ -191,16 +192,17 @@ def _regions(prediction: Mapping[str, Any], config: LabelConfig) -> list[Mapping
     return own or [entry for entry in found if str(entry.get("type")).lower() == config.control_tag.lower()]
 
 
-def _boxes(prediction: Mapping[str, Any], regions: Sequence[Mapping[str, Any]]) -> tuple[str | None, str]:
-    """The boxes in JSON and "", or None and why there are none. A result with nothing in it says that
+def _shapes(
+    prediction: Mapping[str, Any], regions: Sequence[Mapping[str, Any]], kind: Shapes[Any]
+) -> tuple[str | None, str]:
+    """The shapes in JSON and "", or None and why there are none. A result with nothing in it says that
     there is none to draw.
     """
     if not regions:
-        return ("[]", "") if prediction.get("result") == [] else (None, "no prediction")
-    values = [region.get("value") for region in regions]
-    if not all(isinstance(value, Mapping) for value in values):
+        return (NOTHING, "") if prediction.get("result") == [] else (None, "no prediction")
+    if not all(isinstance(region.get("value"), Mapping) for region in regions):
         return None, "the prediction has a region without a value"
-    return json.dumps([box_of(value) for value in values if isinstance(value, Mapping)]), ""
+    return json.dumps(kind.in_short(list(map(kind.of_region, regions)))), ""
 
 
 def _value(

@@ -16,7 +16,6 @@ from routing.sources.source_context import TaskSpec
 
 # Control tag -> where the value of its answers is.
 VALUES = {"Choices": "choices", "Number": "number", "Rating": "rating", "TextArea": "text"}
-BOXES = "RectangleLabels"
 IMAGE = "Image"
 MAX_CHARACTERS = 200_000
 _VARIABLE = re.compile(r"\$([^\s$]+)")
