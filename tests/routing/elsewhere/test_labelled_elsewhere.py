@@ -142,7 +142,7 @@ def test_each_refusal_says_what_is_wrong_to_whoever_sent_the_rows(client, world)
     assert "by “item”" in itemless
     assert "who answered" in nobody
     assert unknown == "'catt' is not one of this project's labels."
-    assert unreadable.startswith("This answer cannot be used: it has no choice")
+    assert unreadable.startswith("This answer cannot be used: it has brush, which is not read here")
     assert taken["refused"][2]["name"] == Item.objects.get(pk=item).external_id
 
 

@@ -14,7 +14,7 @@ from routing.core.verify import main as verify
 from routing.elsewhere.losses import take_losses
 from routing.models import Run
 from routing.runs.ask_losses import ask_losses
-from routing.runs.plan_options import same_answer
+from routing.runs.same_answers import same_answers
 from testbed.delivered import delivered, measured_elsewhere
 from testbed.factories import add_member, make_project
 from testbed.forgeries import put_right, read, written
@@ -188,7 +188,8 @@ def test_of_boxes_two_people_say_the_same_as_ever_whoever_measures_the_models():
     project = make_project(task_type="boxes", loss="measured_elsewhere", loss_params={"measure": MEASURE})
     one = '[{"label":"cat","x":10,"y":10,"width":20,"height":20}]'
     near, far = one.replace('"x":10,', '"x":11,'), one.replace('"x":10,', '"x":60,')
-    assert (same_answer(project, one, near), same_answer(project, one, far)) == (True, False)
+    same = same_answers(project, None)
+    assert (same(one, near), same(one, far)) == (True, False)
 
 
 def test_what_two_people_and_a_third_give_is_measured_like_one_persons(tmp_path):
