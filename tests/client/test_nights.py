@@ -107,6 +107,33 @@ def test_the_newest_run_goes_on_where_its_work_failed_in_an_earlier_night(told: 
     assert any(str(one.url).endswith("/jobs/7/retry/") for one in requests)
 
 
+def test_a_run_whose_losses_are_measured_is_analysed_once_they_are_here(told: Any) -> None:
+    words, losses = ("analyse", "a", "3"), {"loss": "measured_elsewhere"}
+    done = {"open": 0, "leased": 0, "disagreeing": 0, "total": 9}
+    status, said, _ = told(*words, replies=[ok(run("calibrating", calibration=done, **losses))])
+    assert (status, "have the losses asked for first" in said["detail"]) == (3, True)
+    waiting = [ok(run("losses", **losses)), ok({"missing": ["r-1"]})]
+    status, said, _ = told(*words, replies=waiting)
+    assert (status, "waits for the losses of answers about 1 items" in said["detail"]) == (3, True)
+    analysed = ok(run("analysed", certificate={"certified": True, "sentence": "At most 5 %."}))
+    here = [ok(run("losses", **losses)), ok({"missing": []})]
+    replies = [*here, ok(job("queued"), 202), ok(job("done")), analysed]
+    status, said, requests = told(*words, replies=replies)
+    assert (status, said["state"]) == (0, "analysed")
+    assert str(requests[3].url).endswith("/runs/3/analyse/")
+
+
+def test_a_file_that_is_no_table_of_losses_is_refused_in_words(told: Any, tmp_path: Path) -> None:
+    lines = tmp_path / "losses.jsonl"
+    lines.write_text('{"item": 1}\n7\n')
+    status, said, _ = told("give-losses", "a", "3", str(lines), replies=[ok(run("losses"))])
+    assert (status, said["detail"]) == (2, "row 2 is no object")
+    table = tmp_path / "losses.csv"
+    table.write_text(f"item,measured,loss1,text\n1,m,0,{'x' * 200_000}\n")
+    replies = [ok(run("losses")), ok({"stored": 1, "known": 0, "refused": []}), ok({"missing": []})]
+    assert told("give-losses", "a", "3", str(table), replies=replies)[0] == 0
+
+
 def test_later_items_are_taken_in_where_there_are_any(told: Any) -> None:
     later = {"waiting": 0, "objection": "", "taken_in": [], "audit": None}
     idle = ok(run("complete", target="population", later_items=later))

@@ -214,12 +214,20 @@ def give_losses(client: Client, options: Any) -> Told:
     run = _run(client, options)
     if options.file.endswith(".csv"):
         with open(options.file, encoding="utf-8-sig", newline="") as file:
-            rows: list[Any] = list(csv.DictReader(file))
+            rows = _rows_of_table(file)
     else:
         rows = _rows_of(options.file)
     told = _in_parts(rows, run.give_losses)
     told.result["missing"] = len(run.losses_asked()["missing"])
     return told
+
+
+def _rows_of_table(file: Iterable[str]) -> list[Any]:
+    csv.field_size_limit(2**31 - 1)  # what the measured labels and answers say may stand beside the losses
+    try:
+        return list(csv.DictReader(file))
+    except csv.Error as error:
+        raise ValueError(f"this is no CSV that can be read: {error}") from None
 
 
 def _write_lines(name: str, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -236,8 +244,12 @@ def _rows_of(name: str) -> list[Any]:
     with open(name, encoding="utf-8") as file:
         text = file.read()
     if text.lstrip().startswith("["):
-        return list(json.loads(text))
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
+        rows = list(json.loads(text))
+    else:
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+    if other := next((number for number, row in enumerate(rows, 1) if not isinstance(row, dict)), None):
+        raise ValueError(f"row {other} is no object")
+    return rows
 
 
 def _in_parts(rows: Sequence[Any], send: Callable[[Sequence[Any]], Taken]) -> Told:
