@@ -109,11 +109,9 @@ def _refuse_unlabelled(run: Run) -> None:
 
 def _refuse_unmeasured(run: Run) -> None:
     if run.state == "calibrating" and run.data["loss"] == MEASURED:
-        raise NotYetError(f"Run {run.number} has its labels: have the losses of models' answers asked for.")
+        raise NotYetError(f"Run {run.number} has its labels: have the losses asked for first.")
     if run.state == "losses" and (missing := len(run.losses_asked()["missing"])):
-        raise NotYetError(
-            f"Run {run.number} waits for the losses of models' answers about {missing:,} items."
-        )
+        raise NotYetError(f"Run {run.number} waits for the losses of answers about {missing:,} items.")
 
 
 def _go_on(run: Run, states: tuple[str, ...], timeout: float, progress: bool | Progress) -> None:
