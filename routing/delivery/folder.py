@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from django.utils.translation import gettext as _
@@ -82,15 +82,23 @@ def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
     try:
         found = json.loads((folder / MANIFEST).read_bytes())["files"]
         named = {str(name): str(facts["sha256"]) for name, facts in found.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []
-    root = folder.resolve()
-    paths = {folder / name: sha256 for name, sha256 in named.items() if name not in names}
-    return [
-        path
-        for path, sha256 in paths.items()
-        if path.resolve().is_relative_to(root) and not path.is_symlink() and _digest(path) == sha256
-    ]
+    others = {name: sha256 for name, sha256 in named.items() if name not in names}
+    return [folder / name for name, sha256 in others.items() if _is_ours(folder, name, sha256)]
+
+
+def _is_ours(folder: Path, name: str, sha256: str) -> bool:
+    """Whether it names a file of the folder in the one way in which a delivery does, without a link on the
+    way, and that is what the manifest says.
+    """
+    if PurePosixPath(name).as_posix() != name or name.startswith("/"):
+        return False
+    try:
+        path = folder.resolve() / name
+        return path.resolve() == path and path.is_file() and _digest(path) == sha256
+    except (OSError, ValueError, RuntimeError):  # no name of a file, or a link to itself
+        return False
 
 
 def remove(folder: Path, paths: Sequence[Path]) -> None:

@@ -107,10 +107,21 @@ def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
     try:
         found = json.loads((folder / MANIFEST).read_bytes())["files"]
         named = {str(name): str(facts["sha256"]) for name, facts in found.items() if name not in names}
-        paths = {inside(folder, name): sha256 for name, sha256 in named.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, HypacError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []
-    return [path for path, sha256 in paths.items() if path.is_file() and digest(path) == sha256]
+    return [inside(folder, name) for name, sha256 in named.items() if _is_ours(folder, name, sha256)]
+
+
+def _is_ours(folder: Path, name: str, sha256: str) -> bool:
+    """Whether it names a file in `folder` in the one way in which a delivery does, without a link on the way,
+    and that is what the manifest says.
+    """
+    try:
+        path = inside(folder.resolve(), name)
+        plain = PurePosixPath(name).as_posix() == name and path.resolve() == path
+        return plain and path.is_file() and digest(path) == sha256
+    except (HypacError, OSError, ValueError, RuntimeError):  # no name of a file, or a link to itself
+        return False
 
 
 def remove(folder: Path, paths: Sequence[Path]) -> None:
