@@ -77,7 +77,7 @@ def test_people_who_have_to_label_first_are_an_end_of_its_own(told: Any) -> None
 def test_losses_that_a_program_measures_come_before_the_analysis(told: Any) -> None:
     labelled = ok(run("calibrating", calibration={**BUSY, "open": 0, "leased": 0}, loss="measured_elsewhere"))
     status, said, _ = told("analyse", "a", "3", replies=[labelled])
-    assert (status, "have the losses of models' answers asked for" in said["detail"]) == (3, True)
+    assert (status, "have the losses asked for first" in said["detail"]) == (3, True)
     losses = ok(run("losses", loss="measured_elsewhere"))
     status, said, _ = told("analyse", "a", "3", replies=[losses, ok({"missing": ["t1", "t2"]})])
     assert (status, "answers about 2 items" in said["detail"]) == (3, True)

@@ -138,6 +138,18 @@ def test_what_has_no_exact_test_is_said_and_never_called_valid(
     assert any(why in line and line.startswith("the tests") for line in found.unchecked)
 
 
+@pytest.mark.parametrize(
+    "params", [{"measure": "mine\nHOLDS: all was checked"}, {"measure": 5}, {"measure": "m" * 201}, {}]
+)
+def test_what_measured_the_losses_is_one_line(params: dict[str, Any], tmp_path: Path) -> None:
+    certificate, draw = make_files(**MEASURED)
+    document = json.loads(certificate)
+    document["plan"]["loss_params"] = params
+    found = found_in(tmp_path, {"certificate.json": canonical(document), "draw.jsonl": draw})
+    assert found.code == 1
+    assert "plan.loss_params: they are not those of measured losses" in found.faults
+
+
 def test_chains_without_end_are_refused_before_they_are_tested(tmp_path: Path) -> None:
     certificate, draw = make_run(costs=CHEAP).files()
     document = json.loads(certificate)

@@ -53,6 +53,7 @@ LOSSES = {
     "token_f1", "box_f1", "boxes_right", "mask_dice", "masks_right", "measured_elsewhere",
 }  # fmt: skip
 EXACT = {"population": "binomial", "dataset": "hypergeometric", "pool": "hypergeometric"}
+LONGEST_MEASURE = 200
 COMPARISONS = {"pointwise_argmin", "lexicographic"}
 
 
@@ -194,6 +195,24 @@ def _rows(draw: Path, plan: Plan, report: Report) -> tuple[list[Row], str]:
     return rows, digest.hexdigest()
 
 
+def _tell_measured(plan: Plan, provenance: Document, report: Report) -> None:
+    """What measured the losses, which is one line that says nothing else here, and what came anew."""
+    given = plan.loss_params
+    measure, binary = given.get("measure"), given.get("binary", False)
+    one_line = isinstance(measure, str) and 0 < len(measure) <= LONGEST_MEASURE and measure.isprintable()
+    if not one_line or type(binary) is not bool or given.keys() - {"measure", "binary"}:
+        report.fault("certificate.json, plan.loss_params: they are not those of measured losses")
+        return
+    report.notes.append(
+        f"The losses were measured by a program of the team's, after the labels were given: {measure}. They "
+        "stand in the draw; whether they are right is not looked into here."
+    )
+    if type(again := provenance.get("losses_given_anew")) is int and again > 0:
+        report.notes.append(
+            f"Items whose losses were sent again with other values before the analysis: {again}."
+        )
+
+
 def _check_ledger(document: Document, plan: Plan, report: Report) -> None:
     """What earlier runs had spent of alpha, as far as the document holds it."""
     provenance, where = document["provenance"], "certificate.json, provenance"
@@ -208,11 +227,7 @@ def _check_ledger(document: Document, plan: Plan, report: Report) -> None:
             "they were given blind there, which nothing here can show."
         )
     if plan.measured:
-        report.notes.append(
-            "The losses were measured by a program of the team's, after the labels were given: "
-            f"{str(plan.loss_params.get('measure'))[:300]}. They stand in the draw; whether they are right "
-            "is not looked into here."
-        )
+        _tell_measured(plan, provenance, report)
     if "alpha_ledger" not in provenance and "alpha_total" not in provenance:
         report.unchecked.append("the ledger of alpha: the certificate holds none")
         return
