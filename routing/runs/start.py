@@ -86,8 +86,6 @@ def start_run(
     wanted = PlanFields(**fields)
     budget = checked_budget(budget)
     sources = sources_of(project, leave_out=wanted.leave_out)
-    if not accept_missing:
-        refuse_missing(missing_answers(project, sources, target=wanted.target))
     fingerprints = [fingerprint_now(source) for source in sources]
     score, score_params = score_for(project, sources[0], wanted)
     looked = (
@@ -101,6 +99,8 @@ def start_run(
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         refuse_while_busy(project)
+        if not accept_missing:  # only now nothing is imported, and no answer sent
+            refuse_missing(missing_answers(project, sources, target=wanted.target))
         measurement = _measurement(project, sources, fingerprints, wanted)
         if measurement is not None:
             wanted = replace(wanted, pilot_size=measurement.size)

@@ -68,9 +68,6 @@ def take_in(*, run: Run, user: User | None, accept_missing: bool = True) -> Job:
         raise ConflictError(words, code=words.code)
     refuse_while_sending(run.project)
     _refuse_changed(run)
-    if not accept_missing and unfinished_intake(run) is None:
-        frozen = run.run_sources.select_related("source").order_by("position")
-        refuse_missing(missing_for(new_items_of(run), [one.source for one in frozen]))
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=run.project_id)
         if words := objection_now(run):
@@ -79,6 +76,9 @@ def take_in(*, run: Run, user: User | None, accept_missing: bool = True) -> Job:
         if intake is None:
             if not new_items_of(run).order_by().exists():
                 raise ConflictError(_nothing_new(run), code="nothing_new")
+            if not accept_missing:
+                frozen = run.run_sources.select_related("source").order_by("position")
+                refuse_missing(missing_for(new_items_of(run), [one.source for one in frozen]))
             intake = Intake.objects.create(
                 run=run,
                 number=(run.intakes.aggregate(last=Max("number"))["last"] or 0) + 1,

@@ -8,7 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from routing.models import Run
+from annotation.errors import InputError
+from routing.models import Run, Source
+from routing.runs import start
+from routing.runs.source_changes import fingerprint_now
 from routing.sources.manage import save_source
 from testbed.factories import make_items
 from testbed.worlds import World
@@ -61,6 +64,21 @@ def test_the_command_and_the_page_ask_first(client: Client, world: World) -> Non
     assert not Run.objects.exists()
     assert client.post(address, {**typed, "accept_missing": "on"}).status_code == 302
     assert Run.objects.count() == 1
+
+
+def test_items_that_come_while_sources_are_asked_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_of_uploaded()
+
+    def meanwhile(source: Source) -> str:
+        make_items(world.project, 1)
+        return fingerprint_now(source)
+
+    monkeypatch.setattr(start, "fingerprint_now", meanwhile)
+    plan: dict[str, Any] = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 40, "p": Decimal("0.9")}
+    with pytest.raises(InputError) as caught:
+        start.start_run(project=world.project, user=world.manager, accept_missing=False, **plan)
+    assert caught.value.where == "accept_missing"
+    assert not Run.objects.exists()
 
 
 def test_a_start_that_accepts_it_goes_on(world: World) -> None:
