@@ -335,3 +335,18 @@ def test_the_comparison_names_every_rule(certified: Page) -> None:
     for name in ("pointwise_argmin", "pac_labeling_1", "cse", "coannotating", "people_only"):
         expect(table).to_contain_text(name)
     expect(table.locator("tr.chosen")).to_contain_text("holds its level")
+
+
+def test_the_button_stays_under_the_pointer_that_leaves_a_field_for_it(planned) -> None:
+    page, _ = planned
+    expect(page.locator("#outlook")).to_contain_text("Can be certified")
+    meaning = page.locator("#meaning")
+    page.locator("[name=m]").fill("120")
+    expect(page.locator("#outlook")).to_contain_text("All 120 drawn items")
+    page.wait_for_load_state("networkidle")
+    before = meaning.bounding_box()
+    meaning.evaluate("(aside) => { aside.ariaBusy = 'true'; }")
+    assert meaning.bounding_box() == before
+    meaning.evaluate("(aside) => { aside.ariaBusy = 'false'; }")
+    page.get_by_role("button", name="Start the run").click()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Start the run")).to_be_visible()
