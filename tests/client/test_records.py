@@ -266,3 +266,17 @@ def test_losses_are_asked_for_measured_and_given(
     assert json.loads(capsys.readouterr().out) == {**taken, "missing": 0}
     rows = [{"item": "1", "measured": "ab", "loss1": "0.25", "loss2": ""}]
     assert json.loads(script.requests[-2].content) == {"rows": rows}
+
+
+@pytest.mark.parametrize("broken", ["{broken", '{"item": 1, "loss1": NaN}'])
+def test_a_line_that_is_no_json_is_named_and_nothing_is_sent(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    file = tmp_path / "losses.jsonl"
+    file.write_text('{"item": 2, "loss1": 0}\n\n' + broken + "\n")
+    script = Script([ok({"slug": "a"}), ok({"number": 3, "state": "losses"})])
+    assert main(["give-losses", "a", "3", str(file)], transport=script) == 2
+    assert f"{file}, line 3: it is no JSON" in capsys.readouterr().err
+    assert all(request.method == "GET" for request in script.requests)

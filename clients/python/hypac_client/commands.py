@@ -246,10 +246,26 @@ def _rows_of(name: str) -> list[Any]:
     if text.lstrip().startswith("["):
         rows = list(json.loads(text))
     else:
-        rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+        rows = [
+            _row_in(line, f"{name}, line {number}")
+            for number, line in enumerate(text.split("\n"), start=1)
+            if line.strip()
+        ]
     if other := next((number for number, row in enumerate(rows, 1) if not isinstance(row, dict)), None):
         raise ValueError(f"row {other} is no object")
     return rows
+
+
+def _row_in(line: str, where: str) -> Any:
+    try:
+        return json.loads(line, parse_constant=_no_number)
+    except ValueError as error:
+        told = getattr(error, "msg", str(error))
+        raise ValueError(f"{where}: it is no JSON ({told}). Nothing was sent.") from error
+
+
+def _no_number(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number")
 
 
 def _in_parts(rows: Sequence[Any], send: Callable[[Sequence[Any]], Taken]) -> Told:
