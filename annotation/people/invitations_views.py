@@ -42,9 +42,8 @@ def invitation_new(request: ProjectRequest) -> HttpResponseBase:
             add_error(form, error)
         else:
             link = request.build_absolute_uri(reverse("join_link", args=[token]))
-            response = render(
-                request, "annotation/people/invitation_made.html", {"invitation": invitation, "link": link}
-            )
+            told = {"invitation": invitation, "link": link, "email": form.cleaned_data.get("email")}
+            response = render(request, "annotation/people/invitation_made.html", told)
             response.headers["Cache-Control"] = "no-store, private"
             return response
     return members_page(request, invite=form)

@@ -115,11 +115,12 @@ def test_an_invitation_is_sent_and_its_link_is_stored_nowhere(server, project) -
     client.force_login(project.created_by)
     fields = {"role": "annotator", "max_uses": 1, "days": 7, "email": "new@example.org"}
     form = {f"invite-{name}": value for name, value in fields.items()}
-    link = re.search(
-        r"/join/([\w-]{40,})/",
-        client.post(f"/projects/{project.slug}/invitations/new/", form).content.decode(),
-    )
+    page = client.get(f"/projects/{project.slug}/members/").content.decode()
+    assert all(f'name="{name}"' in page for name in form)
+    made = client.post(f"/projects/{project.slug}/invitations/new/", form).content.decode()
+    link = re.search(r"/join/([\w-]{40,})/", made)
     assert link
+    assert "new@example.org" in made
     stored = Mail.objects.get()
     assert link[1] not in str(stored.__dict__)
     assert send_due() == 1
