@@ -244,3 +244,14 @@ def test_imported_columns_of_csv_stay_text_and_other_files_are_no_table() -> Non
     delivery, _ = delivery_of({"other.bin": b""})
     with pytest.raises(HypacError, match=r"none of .* but other\.bin"):
         delivery.to_dataframe()
+
+
+def test_files_of_another_project_stay(tmp_path: Path) -> None:
+    ours, _ = delivery_of({"labels.csv": b"ours"}, httpx.Response(200, content=b"ours"))
+    ours.download(tmp_path)
+    theirs, script = delivery_of({"labels.csv": b"theirs"}, httpx.Response(200, content=b"theirs"))
+    theirs._path = "projects/b/deliveries/4/"
+    with pytest.raises(HypacError, match="holds a delivery of the project 'a'"):
+        theirs.download(tmp_path)
+    assert (tmp_path / "labels.csv").read_bytes() == b"ours"
+    assert script.requests == []

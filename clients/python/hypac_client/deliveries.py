@@ -15,6 +15,8 @@ from hypac_client.resource import Resource
 from hypac_client.transport import Transport
 
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
+RECORD = ".hypac.json"
+"""In a folder whose project's files it holds."""
 READABLE = ("labels.jsonl", "labels.parquet", "labels.json", "labels.csv")
 TRIES = 5
 
@@ -66,9 +68,10 @@ class Delivery(Resource):
     def download(self, folder: str | PathLike[str]) -> list[Path]:
         """All files into `folder`. What is there already and right is kept, what broke off goes on. What an
         earlier delivery left there and this one does not have is removed, if nobody changed it; the manifest,
-        by which that is known, comes last.
+        by which that is known, comes last. A folder with a delivery of another project is refused.
         """
         target, files = Path(folder), sorted(self.files, key=lambda file: file["name"] == MANIFEST)
+        self._refuse_others_folder(target)
         stale = stale_files(target, {file["name"] for file in files})
         paths = []
         for file in files:
@@ -76,7 +79,28 @@ class Delivery(Resource):
                 remove(target, stale)
             path = inside(target, file["name"])
             paths.append(fetch(self._transport, self._address(file["name"]), file, path))
+        record = {
+            "project": self._project,
+            "delivery": self.id,
+            "given": "",
+        }  # as manage.py deliver leaves one
+        (target / RECORD).write_text(json.dumps(record), encoding="utf-8")
         return paths
+
+    @property
+    def _project(self) -> str:
+        return self._path.partition("projects/")[2].partition("/")[0]
+
+    def _refuse_others_folder(self, folder: Path) -> None:
+        try:
+            other = json.loads((folder / RECORD).read_text(encoding="utf-8"))["project"]
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return
+        if other != self._project:
+            raise HypacError(
+                f"{folder} holds a delivery of the project {other!r}. Choose another folder, or remove all "
+                f"that is in it, {RECORD} as well."
+            )
 
     def is_in(self, folder: str | PathLike[str]) -> bool:
         """Whether it was downloaded into `folder` last."""
