@@ -20,7 +20,7 @@ from routing.elsewhere.answers import Taken
 from routing.elsewhere.work import PAGE, seen_of
 from routing.models import GivenLosses, Run
 from routing.runs.given_losses import ToMeasure, given_losses
-from routing.runs.losses_to_measure import losses_so_far, to_measure
+from routing.runs.losses_to_measure import losses_so_far, to_measure, wanted_items
 
 LONGEST = 100
 """Characters of a loss that is written as text, as tables have it."""
@@ -29,7 +29,7 @@ LONGEST = 100
 @dataclass(frozen=True)
 class LossesAsked:
     """How far the measuring is. `models`: the name of the source behind each pair of columns `answerK` and
-    `lossK`, K from 1; `missing`: names of items.
+    `lossK`, K from 1; `missing`: names of the first items whose losses are not here.
     """
 
     measure: str
@@ -76,14 +76,14 @@ def hand_out_losses(*, run: Run, user: User) -> Callable[[], Iterator[Sequence[d
 
     Raises ConflictError where nothing is to be measured now.
     """
-    wanted = to_measure(run)
+    wanted = wanted_items(run)
     _record(run, user, "run.losses_handed_out", {"items": len(wanted)})
 
     def pages() -> Iterator[Sequence[dict[str, Any]]]:
         for start in range(0, len(wanted), PAGE):
             part = wanted[start : start + PAGE]
-            found = Item.objects.select_related("image").in_bulk([one.item for one in part])
-            yield [_row(one, found[one.item]) for one in part if one.item in found]
+            found = Item.objects.select_related("image").in_bulk(part)
+            yield [_row(one, found[one.item]) for one in to_measure(run, part) if one.item in found]
 
     return pages
 
@@ -100,11 +100,12 @@ def take_losses(*, run: Run, actor: User, rows: Iterable[Mapping[str, Any]]) -> 
 
     Raises ConflictError where nothing is to be measured now.
     """
-    stored, known, refused = list[GivenLosses](), 0, []
+    stored, known, refused, rows = list[GivenLosses](), 0, [], list(rows)
+    named = {item for row in rows if 0 < (item := _item_of(row.get("item"))) < 2**63}
     with transaction.atomic():
         run = Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # the analysis waits, or has begun
-        wanted = {one.item: one for one in to_measure(run)}
-        there, loss = given_losses(run), _loss_of(run)
+        wanted = {one.item: one for one in to_measure(run, named)}
+        there, loss = given_losses(run, named), _loss_of(run)
         for number, row in enumerate(rows, 1):
             found, reason = _read(row, wanted, loss)
             if found is None:

@@ -79,11 +79,11 @@ def test_losses_that_a_program_measures_come_before_the_analysis(told: Any) -> N
     status, said, _ = told("analyse", "a", "3", replies=[labelled])
     assert (status, "have the losses asked for first" in said["detail"]) == (3, True)
     losses = ok(run("losses", loss="measured_elsewhere"))
-    status, said, _ = told("analyse", "a", "3", replies=[losses, ok({"missing": ["t1", "t2"]})])
+    status, said, _ = told("analyse", "a", "3", replies=[losses, ok({"items": 3, "measured": 1})])
     assert (status, "answers about 2 items" in said["detail"]) == (3, True)
     done = ok(job("done", kind="analyse_run"))
     analysed = ok(run("analysed", loss="measured_elsewhere", certificate={"certified": True, "sentence": ""}))
-    replies = [losses, ok({"missing": []}), ok(job("queued"), 202), done, analysed]
+    replies = [losses, ok({"items": 3, "measured": 3}), ok(job("queued"), 202), done, analysed]
     status, said, requests = told("analyse", "a", "3", replies=replies)
     assert (status, said["state"], said["certified"]) == (0, "analysed", True)
     assert any(str(one.url).endswith("/runs/3/analyse/") for one in requests)
@@ -112,11 +112,11 @@ def test_a_run_whose_losses_are_measured_is_analysed_once_they_are_here(told: An
     done = {"open": 0, "leased": 0, "disagreeing": 0, "total": 9}
     status, said, _ = told(*words, replies=[ok(run("calibrating", calibration=done, **losses))])
     assert (status, "have the losses asked for first" in said["detail"]) == (3, True)
-    waiting = [ok(run("losses", **losses)), ok({"missing": ["r-1"]})]
+    waiting = [ok(run("losses", **losses)), ok({"items": 300, "measured": 299})]
     status, said, _ = told(*words, replies=waiting)
     assert (status, "waits for the losses of answers about 1 items" in said["detail"]) == (3, True)
     analysed = ok(run("analysed", certificate={"certified": True, "sentence": "At most 5 %."}))
-    here = [ok(run("losses", **losses)), ok({"missing": []})]
+    here = [ok(run("losses", **losses)), ok({"items": 3, "measured": 3})]
     replies = [*here, ok(job("queued"), 202), ok(job("done")), analysed]
     status, said, requests = told(*words, replies=replies)
     assert (status, said["state"]) == (0, "analysed")
@@ -130,7 +130,11 @@ def test_a_file_that_is_no_table_of_losses_is_refused_in_words(told: Any, tmp_pa
     assert (status, said["detail"]) == (2, "row 2 is no object")
     table = tmp_path / "losses.csv"
     table.write_text(f"item,measured,loss1,text\n1,m,0,{'x' * 200_000}\n")
-    replies = [ok(run("losses")), ok({"stored": 1, "known": 0, "refused": []}), ok({"missing": []})]
+    replies = [
+        ok(run("losses")),
+        ok({"stored": 1, "known": 0, "refused": []}),
+        ok({"items": 1, "measured": 1}),
+    ]
     assert told("give-losses", "a", "3", str(table), replies=replies)[0] == 0
 
 

@@ -203,7 +203,7 @@ def losses(client: Client, options: Any) -> Any:
     return {
         "file": options.file,
         "items": count,
-        "missing": len(asked["missing"]),
+        "missing": nights.losses_left(asked),
         "models": asked["models"],
         "conditions": asked["conditions"],
     }
@@ -218,7 +218,7 @@ def give_losses(client: Client, options: Any) -> Told:
     else:
         rows = _rows_of(options.file)
     told = _in_parts(rows, run.give_losses)
-    told.result["missing"] = len(run.losses_asked()["missing"])
+    told.result["missing"] = nights.losses_left(run.losses_asked())
     return told
 
 

@@ -12,6 +12,7 @@ from annotation.labelling import queue
 from annotation.models import AuditEvent, Item, Label
 from routing.elsewhere.losses import take_losses
 from routing.models import GivenLosses, Prediction, SentAnswer
+from routing.runs import losses_to_measure
 from routing.runs.ask_losses import ask_losses
 from routing.runs.certify import analyse
 from testbed.factories import add_member
@@ -267,3 +268,41 @@ def test_a_label_that_is_corrected_after_it_was_locked_breaks_the_certificate(wo
     draw = {row["item_id"]: row for row in map(json.loads, run.certificate.draw_lines.splitlines())}
     row = draw[label.item.external_id]  # as it was measured
     assert (row["label"], row["losses"][0]) == (label.value, measured(label.value, row["answers"][0]))
+
+
+def test_what_is_asked_again_and_again_reads_neither_labels_nor_answers(client, world):
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    rows = [with_losses(row) for row in rows_given_out(run, world.manager)]
+    take_losses(run=run, actor=world.manager, rows=rows[5:])
+    client.force_login(world.manager)
+    tables = {f'"{model._meta.db_table}"."value"' for model in (Label, Prediction)}
+    for name in ("run", "api_run", "api_run_losses"):
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get(reverse(name, args=[world.project.slug, 1])).status_code == 200
+        asked_of_it = [one["sql"] for one in queries]
+        assert not [sql for sql in asked_of_it if any(table in sql for table in tables)], name
+    told = asked(client, world).json()
+    assert (told["items"], told["measured"]) == (len(rows), len(rows) - 5)
+    assert told["missing"] == [row["name"] for row in rows[:5]]
+
+
+def test_few_rows_read_the_labels_of_few_items(world, monkeypatch):
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    rows = [with_losses(row) for row in rows_given_out(run, world.manager)]
+    read, records_at = [], losses_to_measure.records_at
+    monkeypatch.setattr(
+        losses_to_measure, "records_at", lambda *given: read.append(found := records_at(*given)) or found
+    )
+    assert take_losses(run=run, actor=world.manager, rows=rows[:3]).stored == 3
+    assert [set(found) for found in read] == [{row["item"] for row in rows[:3]}]
+
+
+def test_a_program_is_told_the_first_names_and_the_number_of_all(client, world, monkeypatch):
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    names = [row["name"] for row in rows_given_out(run, world.manager)]
+    monkeypatch.setattr(losses_to_measure, "LISTED", 3)
+    told = asked(client, world).json()
+    assert (told["items"], told["measured"], told["missing"]) == (len(names), 0, names[:3])
