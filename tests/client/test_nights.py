@@ -89,6 +89,21 @@ def test_losses_that_a_program_measures_come_before_the_analysis(told: Any) -> N
     assert any(str(one.url).endswith("/runs/3/analyse/") for one in requests)
 
 
+def test_losses_are_asked_for_once_all_labels_are_there(told: Any) -> None:
+    words, losses = ("ask-losses", "a", "3"), {"loss": "measured_elsewhere"}
+    status, said, _ = told(*words, replies=[ok(run("calibrating", calibration=BUSY, **losses))])
+    assert (status, "3 answers are missing" in said["detail"]) == (3, True)
+    labelled = run("calibrating", calibration={**BUSY, "open": 0, "leased": 0, "disagreeing": 0}, **losses)
+    asked = ok(run("losses", **losses))
+    status, said, requests = told(*words, replies=[ok(labelled), asked, asked])
+    assert (status, said["state"]) == (0, "losses")
+    assert str(requests[2].url).endswith("/runs/3/ask-losses/")
+    assert told(*words, replies=[asked])[:1] == (0,)  # once is enough
+    refused = problem(409, code="losses_computed_here")
+    status, said, _ = told(*words, replies=[ok(run("calibrating", calibration=BUSY)), refused])
+    assert (status, said["code"]) == (1, "losses_computed_here")
+
+
 def test_the_newest_run_goes_on_where_its_work_failed_in_an_earlier_night(told: Any) -> None:
     failed, done = job("failed", kind="analyse_run", error="x"), job("done", kind="analyse_run")
     analysed = run("analysed", certificate={"certified": True, "sentence": "At most 5 %."})

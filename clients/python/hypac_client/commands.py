@@ -113,6 +113,10 @@ def analyse(client: Client, options: Any) -> Any:
     return _facts(nights.analyse(_run(client, options), **_patience(options)))
 
 
+def ask_losses(client: Client, options: Any) -> Any:
+    return _facts(nights.ask_losses(_run(client, options), **_patience(options)))
+
+
 def route(client: Client, options: Any) -> Any:
     return _facts(nights.route(_run(client, options), **_patience(options)))
 

@@ -44,6 +44,20 @@ def analyse(run: Run, *, timeout: float, progress: bool | Progress = False) -> R
     return run.refresh()
 
 
+def ask_losses(run: Run, *, timeout: float, progress: bool | Progress = False) -> Run:
+    """Have the losses asked for that a program of yours measures, once all labels of the calibration set are
+    there.
+    """
+    _go_on(run, ("preparing",), timeout, progress)
+    if run.state == "calibrating" and run.data["loss"] == MEASURED:
+        _refuse_unlabelled(run)
+    if run.data["loss"] != MEASURED or run.state in ("calibrating", "cancelled"):
+        return run.ask_losses()  # the site says what is wrong
+    if _before(run, "calibrating"):
+        raise NotYetError(f"The models of run {run.number} are still at work.")
+    return run
+
+
 def route(run: Run, *, timeout: float, progress: bool | Progress = False) -> Run:
     """Send every item to its source, and the rest to people."""
     _go_on(run, ("routing",), timeout, progress)

@@ -1,8 +1,10 @@
 """Losses that the team's own program measures: asked for once the labels are locked, taken in, certified."""
 
 import json
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -306,3 +308,26 @@ def test_a_program_is_told_the_first_names_and_the_number_of_all(client, world, 
     monkeypatch.setattr(losses_to_measure, "LISTED", 3)
     told = asked(client, world).json()
     assert (told["items"], told["measured"], told["missing"]) == (len(names), 0, names[:3])
+
+
+def test_a_script_asks_for_losses_once_people_have_labelled(world):
+    def told():
+        out, words = StringIO(), ("ask_losses", world.project.slug, "newest", "--json")
+        call_command(*words, "--user", world.manager.username, stdout=out, stderr=StringIO())
+        return json.loads(out.getvalue())
+
+    world.calibrating(**PLAN, m=40)
+    with pytest.raises(CommandError, match="waits for people") as caught:
+        told()
+    assert caught.value.returncode == 2
+    world.finish()
+    assert [told()["state"], told()["state"]] == ["losses", "losses"]
+    assert AuditEvent.objects.filter(action="run.losses_asked").count() == 1
+
+
+def test_a_script_is_told_where_losses_are_computed_here():
+    world = make_world(60)
+    world.calibrated(m=40)
+    with pytest.raises(CommandError, match="are computed here") as caught:
+        call_command("ask_losses", world.project.slug, "1", "--user", world.manager.username)
+    assert caught.value.returncode == 1
