@@ -22,6 +22,8 @@ from routing.models import GivenLosses, Run
 from routing.runs.given_losses import ToMeasure, given_losses
 from routing.runs.losses_to_measure import losses_so_far, to_measure, wanted_items
 
+HANDED_OUT = "run.losses_handed_out"
+"""As what it stands in the audit trail that answers were given out."""
 LONGEST = 100
 """Characters of a loss that is written as text, as tables have it."""
 
@@ -77,7 +79,7 @@ def hand_out_losses(*, run: Run, user: User) -> Callable[[], Iterator[Sequence[d
     Raises ConflictError where nothing is to be measured now.
     """
     wanted = wanted_items(run)
-    _record(run, user, "run.losses_handed_out", {"items": len(wanted)})
+    _record(run, user, HANDED_OUT, {"items": len(wanted)})
 
     def pages() -> Iterator[Sequence[dict[str, Any]]]:
         for start in range(0, len(wanted), PAGE):

@@ -12,10 +12,12 @@ from django.urls import reverse
 from annotation.errors import ConflictError
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Item, Label
+from annotation.ports import routing_port
 from routing.elsewhere.losses import take_losses
 from routing.models import GivenLosses, Prediction, SentAnswer
 from routing.runs import losses_to_measure
 from routing.runs.ask_losses import ask_losses
+from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from testbed.factories import add_member
 from testbed.measured import (
@@ -331,3 +333,16 @@ def test_a_script_is_told_where_losses_are_computed_here():
     with pytest.raises(CommandError, match="are computed here") as caught:
         call_command("ask_losses", world.project.slug, "1", "--user", world.manager.username)
     assert caught.value.returncode == 1
+
+
+def test_whoever_may_have_seen_answers_that_were_given_out_labels_blind_no_more(world):
+    def refused(user):
+        return routing_port().blind_objection(project=world.project, user=user)
+
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    assert refused(world.manager) == ""
+    rows_given_out(run, world.manager)
+    cancel_run(run=run, user=world.manager)
+    assert f"the role of {world.manager.username} shows what" in refused(world.manager)
+    assert refused(world.annotators[0]) == ""
