@@ -153,6 +153,39 @@ def test_a_file_that_is_no_table_of_losses_is_refused_in_words(told: Any, tmp_pa
     assert told("give-losses", "a", "3", str(table), replies=replies)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("losses.csv", "item;measured;loss1\n1;m;0,5\n", "separated by commas (decimals are written with a"),
+        ("losses.csv", "<!DOCTYPE html>\n<html></html>\n", "it is '<!DOCTYPE html>'"),
+        ("losses.csv", "<!DOCTYPE html>", "it is '<!DOCTYPE html>'"),
+        ("losses.csv", "", "empty"),
+        ("losses.csv", "item,measured,loss1\n", "no row in it"),
+        ("losses.jsonl", "", "no row in it"),
+        ("losses.json", "[]", "no row in it"),
+        ("losses.json", "<html></html>", "Expecting value"),
+        ("losses.jsonl", '{"item": 1, "measured": "m"}\n{"id": 1}\n', "row 2 needs item and measured"),
+    ],
+)
+def test_a_file_without_losses_never_ends_as_if_all_were_well(
+    told: Any, tmp_path: Path, name: str, content: str, words: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    status, said, _ = told("give-losses", "a", "3", str(tmp_path / name), replies=[ok(run("losses"))])
+    assert (status, words in said["detail"]) == (2, True), said
+
+
+def test_a_table_of_losses_is_known_by_its_ending_in_capitals_too(told: Any, tmp_path: Path) -> None:
+    table = tmp_path / "LOSSES.CSV"
+    table.write_text("item,measured,loss1\n1,m,0.5\n")
+    replies = [
+        ok(run("losses")),
+        ok({"stored": 1, "known": 0, "refused": []}),
+        ok({"items": 1, "measured": 1}),
+    ]
+    assert told("give-losses", "a", "3", str(table), replies=replies)[0] == 0
+
+
 def test_later_items_are_taken_in_where_there_are_any(told: Any) -> None:
     later = {"waiting": 0, "objection": "", "taken_in": [], "audit": None}
     idle = ok(run("complete", target="population", later_items=later))
