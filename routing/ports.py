@@ -195,20 +195,20 @@ class Routing:
         if Membership.objects.filter(project=project, user=user, role__in=seers).exists():
             return _(
                 "An earlier run of this project has been analysed, or its models' answers were given out, "
-                "and the role of %(name)s shows what its models predicted. So these items have to be labelled by "
-                "people who cannot see that: annotators and reviewers."
+                "and the role of %(name)s shows what its models predicted. So these items have to be "
+                "labelled by people who cannot see that: annotators and reviewers."
             ) % {"name": user.username}
         if user.is_staff and any(map(user.has_perm, SHOWN_IN_THE_ADMINISTRATION)):
             return _(
                 "An earlier run of this project has been analysed, or its models' answers were given out, "
-                "and the administration of this server shows %(name)s what its models predicted. So these items "
-                "have to be labelled by people who cannot see that."
+                "and the administration of this server shows %(name)s what its models predicted. So these "
+                "items have to be labelled by people who cannot see that."
             ) % {"name": user.username}
         if _had_role(project, user, seers, since=first):
             return _(
                 "An earlier run of this project has been analysed, or its models' answers were given out, "
-                "and a role that %(name)s had then showed what its models predicted. So these items have to be "
-                "labelled by people who could not see that."
+                "and a role that %(name)s had then showed what its models predicted. So these items have to "
+                "be labelled by people who could not see that."
             ) % {"name": user.username}
         return ""
 
