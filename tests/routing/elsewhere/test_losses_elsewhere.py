@@ -346,3 +346,17 @@ def test_whoever_may_have_seen_answers_that_were_given_out_labels_blind_no_more(
     cancel_run(run=run, user=world.manager)
     assert f"the role of {world.manager.username} shows what" in refused(world.manager)
     assert refused(world.annotators[0]) == ""
+
+
+def test_where_no_answer_can_be_used_the_page_shows_no_progress_and_offers_the_analysis(client):
+    def change(index, row):
+        row["model1"] = row["model2"] = ""
+
+    world = world_of_meshes(60, change=change)
+    run = world.calibrated(**PLAN, m=30, accept_unusable=True)
+    ask_losses(run=run, user=world.manager)
+    client.force_login(world.manager)
+    page = client.get(reverse("run", args=[world.project.slug, 1])).content.decode()
+    assert "there is nothing to measure" in page
+    assert "Items whose losses are here" not in page
+    assert reverse("run_analyse", args=[world.project.slug, 1]) in page
