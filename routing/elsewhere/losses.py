@@ -6,6 +6,7 @@ a loss is of one label and one answer.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ HANDED_OUT = "run.losses_handed_out"
 """As what it stands in the audit trail that answers were given out."""
 LONGEST = 100
 """Characters of a loss that is written as text, as tables have it."""
+
+DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""A number as programs write it; Python's own reading takes other digits and underscores, too."""
 
 
 @dataclass(frozen=True)
@@ -193,11 +197,8 @@ def _item_of(given: Any) -> int:
 
 
 def _number(given: Any) -> float | None:
-    if isinstance(given, str) and len(given) <= LONGEST:
-        try:
-            given = float(given)
-        except ValueError:
-            return None
+    if isinstance(given, str) and len(given) <= LONGEST and DECIMAL.fullmatch(given.strip()):
+        given = float(given)
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
     value = float(given) if abs(given) < 2 else math.inf  # of a whole number of any length

@@ -160,7 +160,7 @@ def test_a_row_that_cannot_be_used_is_refused_with_its_reason(client):
     rows = rows_given_out(run, world.manager)
     both = next(row for row in rows if row["answer2"] is not None)
     one = next(row for row in rows if row["answer2"] is None)
-    good = {"item": both["item"], "measured": both["measured"], "loss1": 0.25, "loss2": "0.5"}
+    good = {"item": both["item"], "measured": both["measured"], "loss1": "2.5e-1", "loss2": " .5"}
     bad = [
         ({**good, "item": 0}, "names no item"),
         ({**good, "item": True}, "names no item"),
@@ -173,6 +173,10 @@ def test_a_row_that_cannot_be_used_is_refused_with_its_reason(client):
         ({**good, "loss1": "nan"}, "from 0 to 1"),
         ({**good, "loss1": "inf"}, "from 0 to 1"),
         ({**good, "loss1": "a lot"}, "from 0 to 1"),
+        ({**good, "loss1": "0_1"}, "from 0 to 1"),
+        ({**good, "loss1": "\u0661"}, "from 0 to 1"),  # a digit of Arabic
+        ({**good, "loss1": "0,5"}, "from 0 to 1"),
+        ({**good, "loss1": "."}, "from 0 to 1"),
         ({**good, "loss1": True}, "from 0 to 1"),
         ({**good, "loss1": 10**400}, "from 0 to 1"),
         ({**good, "loss3": 0}, "no model of loss3"),
