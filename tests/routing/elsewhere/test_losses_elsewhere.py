@@ -37,11 +37,6 @@ from tests.routing.sources.sending import sent, uploaded
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def world():
-    return world_of_meshes(80)
-
-
 def asked(client, world, name="api_run_losses", user=None):
     client.force_login(user or world.manager)
     return client.get(reverse(name, args=[world.project.slug, 1]))
@@ -61,11 +56,6 @@ def given(client, world, rows):
 def asks(client, world):
     address = reverse("api_run_ask_losses", args=[world.project.slug, 1])
     return client.post(address, {}, content_type="application/json")
-
-
-def client_page(client, world):
-    client.force_login(world.manager)
-    return client.get(reverse("run_certificate_page", args=[world.project.slug, 1])).content.decode()
 
 
 def test_nothing_is_given_out_before_the_labels_are_locked(client, world):
@@ -191,7 +181,9 @@ def test_a_row_that_cannot_be_used_is_refused_with_its_reason(client):
     assert GivenLosses.objects.get(item=one["item"]).losses[1] is None
 
 
-def test_a_loss_that_comes_again_replaces_the_one_before_and_the_certificate_says_so(client, world):
+def test_a_loss_that_comes_again_replaces_the_one_before_and_the_certificate_says_so(
+    client, world, certificate_page
+):
     run = measuring(world, m=40)
     rows = [with_losses(row) for row in rows_given_out(run, world.manager)]
     rows[0]["loss1"] = 0.125
@@ -201,7 +193,7 @@ def test_a_loss_that_comes_again_replaces_the_one_before_and_the_certificate_say
     draw = {row["item_id"]: row for row in map(json.loads, run.certificate.draw_lines.splitlines())}
     assert draw[rows[0]["name"]]["losses"][0] == 0.125
     assert json.loads(run.certificate.document)["provenance"]["losses_given_anew"] == 1
-    assert "sent again with other values before the analysis: 1." in client_page(client, world)
+    assert "sent again with other values before the analysis: 1." in certificate_page(world)
 
 
 def test_many_rows_take_no_more_queries_than_one_and_the_last_row_of_an_item_counts(world):
