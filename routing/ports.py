@@ -24,7 +24,6 @@ from annotation.permissions import ROLES_BY_ACTION, Access
 from annotation.ports import LossOffer, Suggestion, WordingChange
 from routing.common.states import CANCELLABLE, UNDER_WAY, State
 from routing.delivery.write_back import unwritten, write_deliveries
-from routing.elsewhere.losses import HANDED_OUT
 from routing.items.changes import CHANGE_KIND as CHANGE
 from routing.models import (
     Certificate,
@@ -40,6 +39,7 @@ from routing.runs.complete import calibration_ended, complete_if_done, run_of_ba
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
 from routing.runs.kept_of_people import erasure_objection, files_naming, forget_person, own_data
 from routing.runs.later.audit import look_for_drift
+from routing.runs.losses_to_measure import HANDED_OUT
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_again import begin_again, wording_change
 from routing.runs.plan_options import check_loss, loss_lacks, losses_offered

@@ -21,10 +21,8 @@ from routing.elsewhere.answers import Taken
 from routing.elsewhere.work import PAGE, seen_of
 from routing.models import GivenLosses, Run
 from routing.runs.given_losses import ToMeasure, given_losses
-from routing.runs.losses_to_measure import losses_so_far, to_measure, wanted_items
+from routing.runs.losses_to_measure import HANDED_OUT, losses_so_far, to_measure, wanted_items
 
-HANDED_OUT = "run.losses_handed_out"
-"""As what it stands in the audit trail that answers were given out."""
 LONGEST = 100
 """Characters of a loss that is written as text, as tables have it."""
 

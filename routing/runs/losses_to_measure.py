@@ -19,6 +19,8 @@ from routing.runs.given_losses import ToMeasure
 from routing.runs.load_calibration import records_at
 from routing.runs.usable_answers import table_of_answers
 
+HANDED_OUT = "run.losses_handed_out"
+"""As what it stands in the audit trail that answers were given out."""
 NAMED = 10
 """Items that are named in a sentence where losses are missing."""
 LISTED = 100
