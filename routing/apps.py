@@ -25,6 +25,7 @@ class RoutingConfig(AppConfig):
             "routing_ledgerentry",
             "routing_route",
             "routing_givenlosses",
+            "routing_wantedlosses",
             "routing_spend",
             "routing_runsource",
             "routing_measuredsource",

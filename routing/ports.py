@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Min, Q
 from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_noop
 
@@ -39,6 +39,7 @@ from routing.runs.complete import calibration_ended, complete_if_done, run_of_ba
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
 from routing.runs.kept_of_people import erasure_objection, files_naming, forget_person, own_data
 from routing.runs.later.audit import look_for_drift
+from routing.runs.losses_to_measure import HANDED_OUT
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_again import begin_again, wording_change
 from routing.runs.plan_options import check_loss, loss_lacks, losses_offered
@@ -181,33 +182,33 @@ class Routing:
         copy_sources(project, copy, actor)
 
     def blind_objection(self, *, project: Project, user: User) -> str:
-        """Once a run is analysed, whoever may look at predictions may have seen those of the items that are
-        left: by their role, by one that they had since, or in the administration.
+        """Once a run is analysed, or its models' answers were given out to be measured, whoever may look at
+        predictions may have seen those of the items that are left: by their role, by one that they had since,
+        or in the administration.
         """
         if words := _on_the_roster(project, user):
             return words
-        analysed = Certificate.objects.filter(run__project=project).order_by("created_at")
-        first = analysed.values_list("created_at", flat=True).first()
+        first = _shown_since(project)
         if first is None:
             return ""
         seers = ROLES_BY_ACTION["predictions.view"]
         if Membership.objects.filter(project=project, user=user, role__in=seers).exists():
             return _(
-                "An earlier run of this project has been analysed, and the role of %(name)s shows what its "
-                "models predicted. So these items have to be labelled by people who cannot see that: "
-                "annotators and reviewers."
+                "An earlier run of this project has been analysed, or its models' answers were given out, "
+                "and the role of %(name)s shows what its models predicted. So these items have to be "
+                "labelled by people who cannot see that: annotators and reviewers."
             ) % {"name": user.username}
         if user.is_staff and any(map(user.has_perm, SHOWN_IN_THE_ADMINISTRATION)):
             return _(
-                "An earlier run of this project has been analysed, and the administration of this server "
-                "shows %(name)s what its models predicted. So these items have to be labelled by people who "
-                "cannot see that."
+                "An earlier run of this project has been analysed, or its models' answers were given out, "
+                "and the administration of this server shows %(name)s what its models predicted. So these "
+                "items have to be labelled by people who cannot see that."
             ) % {"name": user.username}
         if _had_role(project, user, seers, since=first):
             return _(
-                "An earlier run of this project has been analysed, and a role that %(name)s had then showed "
-                "what its models predicted. So these items have to be labelled by people who could not see "
-                "that."
+                "An earlier run of this project has been analysed, or its models' answers were given out, "
+                "and a role that %(name)s had then showed what its models predicted. So these items have to "
+                "be labelled by people who could not see that."
             ) % {"name": user.username}
         return ""
 
@@ -345,6 +346,14 @@ class Routing:
 
     def forget_raw_output(self, *, before: datetime, most: int) -> bool:
         return forget_raw_output(before=before, most=most)
+
+
+def _shown_since(project: Project) -> datetime | None:
+    """Since when somebody may have seen what models answered about items of a run of the project."""
+    analysed = Certificate.objects.filter(run__project=project).aggregate(first=Min("created_at"))
+    handed_out = AuditEvent.objects.filter(project=project, action=HANDED_OUT)
+    moments = (analysed["first"], handed_out.aggregate(first=Min("created_at"))["first"])
+    return min((one for one in moments if one is not None), default=None)
 
 
 def _on_the_roster(project: Project, user: User) -> str:

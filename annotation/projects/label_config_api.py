@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from annotation.common.api.base import ProjectView
 from annotation.common.api.streams import AnyType
-from annotation.projects.label_studio_config import config_of
+from annotation.projects.label_config_file import label_config
 
 
 class LabelConfig(ProjectView):
@@ -17,4 +17,4 @@ class LabelConfig(ProjectView):
     @extend_schema(responses={(200, "application/xml"): OpenApiTypes.STR})
     def get(self, request: Request, slug: str) -> HttpResponse:
         """The configuration for Label Studio: that which the project was made from, or one made for it."""
-        return HttpResponse(config_of(self.access.project), content_type="application/xml; charset=utf-8")
+        return label_config(self.access.project)

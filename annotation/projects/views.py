@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db import transaction
 from django.http import HttpRequest
-from django.http.response import HttpResponse, HttpResponseBase
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_lazy
@@ -24,7 +24,7 @@ from annotation.ports import WordingChange, routing_port
 from annotation.projects.audit_words import SUBJECTS, action_in_words, target_in_words
 from annotation.projects.forms import ChoiceFormSet, NewProjectForm, SettingsForm
 from annotation.projects.guidelines import with_plain_lines
-from annotation.projects.label_studio_config import config_of
+from annotation.projects.label_config_file import label_config
 from annotation.projects.lifecycle import (
     archive_project,
     delete_project,
@@ -103,12 +103,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
 @needs("project.view", "GET")
 def project_label_config(request: ProjectRequest) -> HttpResponseBase:
     """For Label Studio: a project there with the same labels."""
-    project = request.access.project
-    return HttpResponse(
-        config_of(project),
-        content_type="application/xml; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{project.slug}-config.xml"'},
-    )
+    return label_config(request.access.project)
 
 
 @needs("project.edit", "GET", "POST")

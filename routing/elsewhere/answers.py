@@ -15,6 +15,7 @@ from annotation.imports.formats.label_studio_results import given_labels
 from annotation.labelling import queue
 from annotation.models import Item, User, WorkBatch, WorkItem
 from annotation.permissions import members_who_label
+from annotation.ports import routing_port
 from annotation.storable import storable, storable_text
 from annotation.task_types import TASK_TYPES
 from annotation.words import for_reader
@@ -113,6 +114,8 @@ class _Here:
         items = Item.objects.filter(project=run.project_id, pk__in=named)
         self._names = dict(items.values_list("pk", "external_id"))
         self._members, self._people, self._run = _members(run), people, run
+        self._blind = any(batch.blind for batch in batches)
+        self._objections: dict[int, str] = {}
         self._may_be_empty = TASK_TYPES[run.project.task_type].empty_is_answer
 
     def user_of(self, one: Given) -> User | None:
@@ -132,12 +135,23 @@ class _Here:
         if one.value == [] and not self._may_be_empty:
             return _("It is empty.")
         if user is not None:
-            return ""
+            return self._seen_too_much(user)
         if not one.annotator:
             return _("It does not say who answered: name the member in “annotator”.")
         return _("“%(name)s” is no member who may label here: name the member in “people”.") % {
             "name": storable_text(self._people.get(one.annotator, one.annotator)[:100])
         }
+
+    def _seen_too_much(self, user: User) -> str:
+        """Of the whole part, as soon as one of its batches is blind: a reason that came for blind items alone
+        would tell which of the others audit models.
+        """
+        if not self._blind:
+            return ""
+        if user.pk not in self._objections:
+            words = routing_port().blind_objection(project=self._run.project, user=user)
+            self._objections[user.pk] = words
+        return self._objections[user.pk]
 
     def refused(self, one: Given, user: User | None, reason: str) -> dict[str, Any]:
         return {

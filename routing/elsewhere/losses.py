@@ -6,6 +6,7 @@ a loss is of one label and one answer.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,16 +21,19 @@ from routing.elsewhere.answers import Taken
 from routing.elsewhere.work import PAGE, seen_of
 from routing.models import GivenLosses, Run
 from routing.runs.given_losses import ToMeasure, given_losses
-from routing.runs.losses_to_measure import losses_so_far, to_measure
+from routing.runs.losses_to_measure import HANDED_OUT, losses_so_far, to_measure, wanted_items
 
 LONGEST = 100
 """Characters of a loss that is written as text, as tables have it."""
+
+DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""A number as programs write it; Python's own reading takes other digits and underscores, too."""
 
 
 @dataclass(frozen=True)
 class LossesAsked:
     """How far the measuring is. `models`: the name of the source behind each pair of columns `answerK` and
-    `lossK`, K from 1; `missing`: names of items.
+    `lossK`, K from 1; `missing`: names of the first items whose losses are not here.
     """
 
     measure: str
@@ -76,14 +80,14 @@ def hand_out_losses(*, run: Run, user: User) -> Callable[[], Iterator[Sequence[d
 
     Raises ConflictError where nothing is to be measured now.
     """
-    wanted = to_measure(run)
-    _record(run, user, "run.losses_handed_out", {"items": len(wanted)})
+    wanted = wanted_items(run)
+    _record(run, user, HANDED_OUT, {"items": len(wanted)})
 
     def pages() -> Iterator[Sequence[dict[str, Any]]]:
         for start in range(0, len(wanted), PAGE):
             part = wanted[start : start + PAGE]
-            found = Item.objects.select_related("image").in_bulk([one.item for one in part])
-            yield [_row(one, found[one.item]) for one in part if one.item in found]
+            found = Item.objects.select_related("image").in_bulk(part)
+            yield [_row(one, found[one.item]) for one in to_measure(run, part) if one.item in found]
 
     return pages
 
@@ -100,11 +104,12 @@ def take_losses(*, run: Run, actor: User, rows: Iterable[Mapping[str, Any]]) -> 
 
     Raises ConflictError where nothing is to be measured now.
     """
-    stored, known, refused = list[GivenLosses](), 0, []
+    stored, known, refused, rows = list[GivenLosses](), 0, [], list(rows)
+    named = {item for row in rows if 0 < (item := _item_of(row.get("item"))) < 2**63}
     with transaction.atomic():
         run = Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # the analysis waits, or has begun
-        wanted = {one.item: one for one in to_measure(run)}
-        there, loss = given_losses(run), _loss_of(run)
+        wanted = {one.item: one for one in to_measure(run, named)}
+        there, loss = given_losses(run, named), _loss_of(run)
         for number, row in enumerate(rows, 1):
             found, reason = _read(row, wanted, loss)
             if found is None:
@@ -190,11 +195,8 @@ def _item_of(given: Any) -> int:
 
 
 def _number(given: Any) -> float | None:
-    if isinstance(given, str) and len(given) <= LONGEST:
-        try:
-            given = float(given)
-        except ValueError:
-            return None
+    if isinstance(given, str) and len(given) <= LONGEST and DECIMAL.fullmatch(given.strip()):
+        given = float(given)
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
     value = float(given) if abs(given) < 2 else math.inf  # of a whole number of any length

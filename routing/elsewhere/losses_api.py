@@ -30,7 +30,9 @@ class LossesAskedBody(serializers.Serializer[Any]):
     )
     items = serializers.IntegerField(help_text="Labelled items that a model has answered about.")
     measured = serializers.IntegerField(help_text="Of these, whose losses are here.")
-    missing = serializers.ListField(child=serializers.CharField(), help_text="Names of the others.")
+    missing = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of the others, at most 100."
+    )
     conditions = serializers.ListField(
         child=serializers.CharField(), help_text="How to measure, and who may see the answers, in sentences."
     )

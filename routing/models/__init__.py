@@ -3,7 +3,7 @@ from routing.models.commitments import Commitment, LedgerEntry
 from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem, Route
 from routing.models.final_audits import FinalAudit, FinalCertificate, FinalSample
-from routing.models.given_losses import GivenLosses
+from routing.models.given_losses import GivenLosses, WantedLosses
 from routing.models.measurements import MeasuredItem, MeasuredSource, Measurement
 from routing.models.pools import Intake, PoolItem, RunSource
 from routing.models.predictions import (
@@ -68,4 +68,5 @@ __all__ = [
     "SourceRevision",
     "SourceTry",
     "Spend",
+    "WantedLosses",
 ]

@@ -1,4 +1,4 @@
-"""Losses that the team's own program measured, as they came."""
+"""Losses that the team's own program measures: which are wanted, and as they came."""
 
 from django.conf import settings
 from django.db import models
@@ -6,6 +6,27 @@ from django.db.models import Q
 
 from annotation.models import Item
 from routing.models.runs import Run
+
+
+class WantedLosses(models.Model):
+    """An asked item whose losses are wanted: its label was locked, and a model has answered about it."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="wanted_losses", db_index=False)
+    item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
+    order = models.PositiveIntegerField(help_text="Random order of the draw, from 0.")
+    measured = models.CharField(
+        max_length=64, help_text="Hash of the label and the answers that they are to be of."
+    )
+
+    class Meta:
+        ordering = ["run_id", "order"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "item"], name="wanted_losses_item_once"),
+            models.UniqueConstraint(fields=["run", "order"], name="wanted_losses_order_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Losses wanted of item {self.item_id} in run {self.run_id}"
 
 
 class GivenLosses(models.Model):

@@ -13,7 +13,7 @@ from annotation.models import User
 from routing.common.states import State, move
 from routing.models import Run
 from routing.runs.certify import refuse_unfinished
-from routing.runs.losses_to_measure import refuse_computed_here
+from routing.runs.losses_to_measure import note_wanted, refuse_computed_here
 
 
 def ask_losses(*, run: Run, user: User | None) -> None:
@@ -33,6 +33,6 @@ def ask_losses(*, run: Run, user: User | None) -> None:
         raise refusal
     with transaction.atomic():
         refuse_unfinished(run.calibration_batch)
-        queue.lock_batch(batch=run.calibration_batch)
+        note_wanted(run, queue.lock_batch(batch=run.calibration_batch))
         move(run, before=State.CALIBRATING, after=State.LOSSES, refusal=refusal)
         audit.record(project=run.project, actor=user, action="run.losses_asked", target=f"run:{run.number}")

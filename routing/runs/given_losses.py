@@ -5,7 +5,7 @@ label or answer does not count.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _, gettext_noop
@@ -47,9 +47,10 @@ def to_measure_of(items: Sequence[int], rows: Sequence[CalibrationRow]) -> list[
     ]
 
 
-def given_losses(run: Run) -> dict[int, GivenLosses]:
-    """By item what came last."""
-    return {row.item_id: row for row in run.given_losses.order_by("version")}
+def given_losses(run: Run, items: Collection[int] | None = None) -> dict[int, GivenLosses]:
+    """By item what came last, of these or of all."""
+    rows = run.given_losses.order_by("version")
+    return {row.item_id: row for row in (rows if items is None else rows.filter(item__in=items))}
 
 
 def measured(wanted: Sequence[ToMeasure], given: Mapping[int, GivenLosses]) -> dict[int, GivenLosses]:

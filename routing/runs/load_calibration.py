@@ -1,10 +1,11 @@
 """The draw of a run with the labels that its analysis reads: as they were when they were locked."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
+from django.db.models import Q
 from django.utils.translation import gettext_noop
 
 from annotation import failures
@@ -115,23 +116,24 @@ def drawn_rows(run: Run, run_sources: Sequence[RunSource]) -> DrawnRows:
     return DrawnRows(ids, rows, own)
 
 
-def records_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
-    """Item id -> its label of record as it held at `moment`: the answer of the one person who was asked, or
-    what the answers of several were settled to.
+def records_at(batch: WorkBatch, moment: datetime, items: Collection[int] | None = None) -> dict[int, Value]:
+    """Item id -> its label of record as it held at `moment`, of these items or of all: the answer of the one
+    person who was asked, or what the answers of several were settled to.
     """
-    labels = Label.objects.filter(work_item__batch=batch, created_at__lte=moment).order_by("version")
+    these = Q() if items is None else Q(item__in=items)
+    labels = Label.objects.filter(these, work_item__batch=batch, created_at__lte=moment).order_by("version")
     if batch.overlap > 1:
         several = WorkItem.objects.filter(batch=batch, slot=1).values("item")
         labels = labels.exclude(item__in=several)
     rows = labels.values_list("item_id", "value")
     found: dict[int, Value] = dict(rows.iterator(chunk_size=2_000))
-    return found | _settled_at(batch, moment)
+    return found | _settled_at(batch, moment, these)
 
 
-def _settled_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
+def _settled_at(batch: WorkBatch, moment: datetime, these: Q) -> dict[int, Value]:
     if batch.overlap == 1:
         return {}
-    settlements = Settlement.objects.filter(batch=batch, created_at__lte=moment).order_by("version")
+    settlements = Settlement.objects.filter(these, batch=batch, created_at__lte=moment).order_by("version")
     newest = dict(settlements.values_list("item_id", "value"))
     return {item: value for item, value in newest.items() if value is not None}
 

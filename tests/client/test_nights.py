@@ -79,14 +79,29 @@ def test_losses_that_a_program_measures_come_before_the_analysis(told: Any) -> N
     status, said, _ = told("analyse", "a", "3", replies=[labelled])
     assert (status, "have the losses asked for first" in said["detail"]) == (3, True)
     losses = ok(run("losses", loss="measured_elsewhere"))
-    status, said, _ = told("analyse", "a", "3", replies=[losses, ok({"missing": ["t1", "t2"]})])
+    status, said, _ = told("analyse", "a", "3", replies=[losses, ok({"items": 3, "measured": 1})])
     assert (status, "answers about 2 items" in said["detail"]) == (3, True)
     done = ok(job("done", kind="analyse_run"))
     analysed = ok(run("analysed", loss="measured_elsewhere", certificate={"certified": True, "sentence": ""}))
-    replies = [losses, ok({"missing": []}), ok(job("queued"), 202), done, analysed]
+    replies = [losses, ok({"items": 3, "measured": 3}), ok(job("queued"), 202), done, analysed]
     status, said, requests = told("analyse", "a", "3", replies=replies)
     assert (status, said["state"], said["certified"]) == (0, "analysed", True)
     assert any(str(one.url).endswith("/runs/3/analyse/") for one in requests)
+
+
+def test_losses_are_asked_for_once_all_labels_are_there(told: Any) -> None:
+    words, losses = ("ask-losses", "a", "3"), {"loss": "measured_elsewhere"}
+    status, said, _ = told(*words, replies=[ok(run("calibrating", calibration=BUSY, **losses))])
+    assert (status, "3 answers are missing" in said["detail"]) == (3, True)
+    labelled = run("calibrating", calibration={**BUSY, "open": 0, "leased": 0, "disagreeing": 0}, **losses)
+    asked = ok(run("losses", **losses))
+    status, said, requests = told(*words, replies=[ok(labelled), asked, asked])
+    assert (status, said["state"]) == (0, "losses")
+    assert str(requests[2].url).endswith("/runs/3/ask-losses/")
+    assert told(*words, replies=[asked])[:1] == (0,)  # once is enough
+    refused = problem(409, code="losses_computed_here")
+    status, said, _ = told(*words, replies=[ok(run("calibrating", calibration=BUSY)), refused])
+    assert (status, said["code"]) == (1, "losses_computed_here")
 
 
 def test_the_newest_run_goes_on_where_its_work_failed_in_an_earlier_night(told: Any) -> None:
@@ -112,11 +127,11 @@ def test_a_run_whose_losses_are_measured_is_analysed_once_they_are_here(told: An
     done = {"open": 0, "leased": 0, "disagreeing": 0, "total": 9}
     status, said, _ = told(*words, replies=[ok(run("calibrating", calibration=done, **losses))])
     assert (status, "have the losses asked for first" in said["detail"]) == (3, True)
-    waiting = [ok(run("losses", **losses)), ok({"missing": ["r-1"]})]
+    waiting = [ok(run("losses", **losses)), ok({"items": 300, "measured": 299})]
     status, said, _ = told(*words, replies=waiting)
     assert (status, "waits for the losses of answers about 1 items" in said["detail"]) == (3, True)
     analysed = ok(run("analysed", certificate={"certified": True, "sentence": "At most 5 %."}))
-    here = [ok(run("losses", **losses)), ok({"missing": []})]
+    here = [ok(run("losses", **losses)), ok({"items": 3, "measured": 3})]
     replies = [*here, ok(job("queued"), 202), ok(job("done")), analysed]
     status, said, requests = told(*words, replies=replies)
     assert (status, said["state"]) == (0, "analysed")
@@ -130,7 +145,44 @@ def test_a_file_that_is_no_table_of_losses_is_refused_in_words(told: Any, tmp_pa
     assert (status, said["detail"]) == (2, "row 2 is no object")
     table = tmp_path / "losses.csv"
     table.write_text(f"item,measured,loss1,text\n1,m,0,{'x' * 200_000}\n")
-    replies = [ok(run("losses")), ok({"stored": 1, "known": 0, "refused": []}), ok({"missing": []})]
+    replies = [
+        ok(run("losses")),
+        ok({"stored": 1, "known": 0, "refused": []}),
+        ok({"items": 1, "measured": 1}),
+    ]
+    assert told("give-losses", "a", "3", str(table), replies=replies)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("losses.csv", "item;measured;loss1\n1;m;0,5\n", "separated by commas (decimals are written with a"),
+        ("losses.csv", "<!DOCTYPE html>\n<html></html>\n", "it is '<!DOCTYPE html>'"),
+        ("losses.csv", "<!DOCTYPE html>", "it is '<!DOCTYPE html>'"),
+        ("losses.csv", "", "empty"),
+        ("losses.csv", "item,measured,loss1\n", "no row in it"),
+        ("losses.jsonl", "", "no row in it"),
+        ("losses.json", "[]", "no row in it"),
+        ("losses.json", "<html></html>", "Expecting value"),
+        ("losses.jsonl", '{"item": 1, "measured": "m"}\n{"id": 1}\n', "row 2 needs item and measured"),
+    ],
+)
+def test_a_file_without_losses_never_ends_as_if_all_were_well(
+    told: Any, tmp_path: Path, name: str, content: str, words: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    status, said, _ = told("give-losses", "a", "3", str(tmp_path / name), replies=[ok(run("losses"))])
+    assert (status, words in said["detail"]) == (2, True), said
+
+
+def test_a_table_of_losses_is_known_by_its_ending_in_capitals_too(told: Any, tmp_path: Path) -> None:
+    table = tmp_path / "LOSSES.CSV"
+    table.write_text("item,measured,loss1\n1,m,0.5\n")
+    replies = [
+        ok(run("losses")),
+        ok({"stored": 1, "known": 0, "refused": []}),
+        ok({"items": 1, "measured": 1}),
+    ]
     assert told("give-losses", "a", "3", str(table), replies=replies)[0] == 0
 
 

@@ -250,7 +250,7 @@ def test_losses_are_asked_for_measured_and_given(
         "ask-losses/",
         "",
     ]
-    asked = {"models": ["fast", "slow"], "missing": ["t1"], "conditions": ["Nobody may see it."]}
+    asked = {"models": ["fast", "slow"], "items": 1, "measured": 0, "conditions": ["Nobody may see it."]}
     line = b'{"item":1,"label":"x","answer1":"y","answer2":null,"measured":"ab"}\n'
     file = tmp_path / "losses.jsonl"
     script = Script([*found, ok(asked), httpx.Response(200, content=line)])
@@ -261,7 +261,7 @@ def test_losses_are_asked_for_measured_and_given(
     table = tmp_path / "losses.csv"
     table.write_text("item,measured,loss1,loss2\n1,ab,0.25,\n")
     taken = {"stored": 1, "known": 0, "refused": []}
-    script = Script([*found, ok(taken), ok({**asked, "missing": []})])
+    script = Script([*found, ok(taken), ok({**asked, "measured": 1})])
     assert main(["--json", "give-losses", "a", "3", str(table)], transport=script) == 0
     assert json.loads(capsys.readouterr().out) == {**taken, "missing": 0}
     rows = [{"item": "1", "measured": "ab", "loss1": "0.25", "loss2": ""}]

@@ -95,6 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     _work(command("work", commands.work, says, "project", "run", "file"))
     says = "store what people answered in another program"
     _take_back(command("take-back", commands.take_back, says, "project", "run", "file"))
+    says = "lock a run's calibration labels, once all are there, and ask for the losses that you measure"
+    _waiting(command("ask-losses", commands.ask_losses, says, "project", "run"))
     says = "labels and models' answers, for the program that measures losses"
     command("losses", commands.losses, says, "project", "run", "file")
     says = "store the losses that your program measured"

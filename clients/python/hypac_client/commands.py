@@ -18,6 +18,8 @@ from hypac_client.runs import Run
 MOST_ROWS = 1_000
 """Of answers that one request takes."""
 MOST_PROBLEMS = 20
+OF_LOSSES, MOST_SHOWN = {"item", "measured"}, 100
+"""What each row of losses has, and characters that are shown of another first line."""
 SAID_AT_A_START = (
     *("unless_under_way", "unless_undelivered", "if_new_items"),
     *("anyway", "accept_unusable", "accept_missing", "accept_dearer"),
@@ -113,6 +115,10 @@ def analyse(client: Client, options: Any) -> Any:
     return _facts(nights.analyse(_run(client, options), **_patience(options)))
 
 
+def ask_losses(client: Client, options: Any) -> Any:
+    return _facts(nights.ask_losses(_run(client, options), **_patience(options)))
+
+
 def route(client: Client, options: Any) -> Any:
     return _facts(nights.route(_run(client, options), **_patience(options)))
 
@@ -203,7 +209,7 @@ def losses(client: Client, options: Any) -> Any:
     return {
         "file": options.file,
         "items": count,
-        "missing": len(asked["missing"]),
+        "missing": nights.losses_left(asked),
         "models": asked["models"],
         "conditions": asked["conditions"],
     }
@@ -211,21 +217,38 @@ def losses(client: Client, options: Any) -> Any:
 
 def give_losses(client: Client, options: Any) -> Told:
     """Of lines of JSON or a CSV; sent in parts, rows are counted over all of them."""
-    run = _run(client, options)
-    if options.file.endswith(".csv"):
-        with open(options.file, encoding="utf-8-sig", newline="") as file:
+    run, rows = _run(client, options), _rows_of_losses(options.file)
+    told = _in_parts(rows, run.give_losses)
+    told.result["missing"] = nights.losses_left(run.losses_asked())
+    return told
+
+
+def _rows_of_losses(name: str) -> list[Any]:
+    if name.lower().endswith(".csv"):
+        with open(name, encoding="utf-8-sig", newline="") as file:
             rows = _rows_of_table(file)
     else:
-        rows = _rows_of(options.file)
-    told = _in_parts(rows, run.give_losses)
-    told.result["missing"] = len(run.losses_asked()["missing"])
-    return told
+        rows = _rows_of(name)
+        if lacking := next((number for number, row in enumerate(rows, 1) if not set(row) >= OF_LOSSES), 0):
+            raise ValueError(f"row {lacking} needs item and measured, as `hypac losses` writes them")
+    if not rows:
+        raise ValueError("there is no row in it: nothing was sent")
+    return rows
 
 
 def _rows_of_table(file: Iterable[str]) -> list[Any]:
     csv.field_size_limit(2**31 - 1)  # what the measured labels and answers say may stand beside the losses
     try:
-        return list(csv.DictReader(file))
+        table = csv.DictReader(file)
+        columns = table.fieldnames or []
+        if not columns:
+            raise ValueError("the file is empty")
+        if not set(columns) >= OF_LOSSES:
+            raise ValueError(
+                "the first line of a CSV has to name the columns item, measured, loss1 and so on, separated "
+                f"by commas (decimals are written with a point); it is {','.join(columns)[:MOST_SHOWN]!r}"
+            )
+        return list(table)
     except csv.Error as error:
         raise ValueError(f"this is no CSV that can be read: {error}") from None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hypac_client.deliveries import MANIFEST, Delivery, digest
 from hypac_client.errors import HypacError, NotYetError
+from hypac_client.models import LossesAsked
 from hypac_client.progress import Progress
 from hypac_client.projects import Project
 from hypac_client.runs import STATES, Run
@@ -41,6 +42,20 @@ def analyse(run: Run, *, timeout: float, progress: bool | Progress = False) -> R
     elif _before(run, "analysed"):
         raise NotYetError(f"Run {run.number} cannot be analysed yet: {run.state}.")
     return run.refresh()
+
+
+def ask_losses(run: Run, *, timeout: float, progress: bool | Progress = False) -> Run:
+    """Have the losses asked for that a program of yours measures, once all labels of the calibration set are
+    there.
+    """
+    _go_on(run, ("preparing",), timeout, progress)
+    if run.state == "calibrating" and run.data["loss"] == MEASURED:
+        _refuse_unlabelled(run)
+    if run.data["loss"] != MEASURED or run.state in ("calibrating", "cancelled"):
+        return run.ask_losses()  # the site says what is wrong
+    if _before(run, "calibrating"):
+        raise NotYetError(f"The models of run {run.number} are still at work.")
+    return run
 
 
 def route(run: Run, *, timeout: float, progress: bool | Progress = False) -> Run:
@@ -110,8 +125,13 @@ def _refuse_unlabelled(run: Run) -> None:
 def _refuse_unmeasured(run: Run) -> None:
     if run.state == "calibrating" and run.data["loss"] == MEASURED:
         raise NotYetError(f"Run {run.number} has its labels: have the losses asked for first.")
-    if run.state == "losses" and (missing := len(run.losses_asked()["missing"])):
+    if run.state == "losses" and (missing := losses_left(run.losses_asked())):
         raise NotYetError(f"Run {run.number} waits for the losses of answers about {missing:,} items.")
+
+
+def losses_left(asked: LossesAsked) -> int:
+    """Of how many items; `missing` names the first alone."""
+    return asked["items"] - asked["measured"]
 
 
 def _go_on(run: Run, states: tuple[str, ...], timeout: float, progress: bool | Progress) -> None:

@@ -125,8 +125,9 @@ class Run(Resource):
         return self.refresh()
 
     def losses_asked(self) -> LossesAsked:
-        """How to measure, the `models` behind `answer1` and `loss1` and so on, and of which items something
-        is `missing`. Raises ConflictError where nothing is to be measured now.
+        """How to measure, the `models` behind `answer1` and `loss1` and so on, of how many `items` losses are
+        wanted and `measured`, and names of the first that are `missing`. Raises ConflictError where nothing
+        is to be measured now.
         """
         return cast(LossesAsked, self._get("losses/"))
 

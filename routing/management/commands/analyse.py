@@ -33,7 +33,7 @@ class Command(RunCommand):
         if run.state == Run.State.CALIBRATING and run.measured_elsewhere:
             words = f"Run {run.number} has its labels: have the losses of models' answers asked for first."
             self.not_yet(run_content(run), words)
-        if run.state == Run.State.LOSSES and (missing := len(losses_so_far(run).missing)):
+        if run.state == Run.State.LOSSES and (missing := losses_so_far(run).left):
             words = f"Run {run.number} waits for the losses of models' answers about {missing:,} items."
             self.not_yet({**run_content(run), "missing": missing}, words)
         if run.state != Run.State.ANALYSING and not Certificate.objects.filter(run=run).exists():

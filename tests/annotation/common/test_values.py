@@ -176,13 +176,19 @@ def test_text_is_stripped_and_in_one_normal_form(task_type):
     ("raw", "value"),
     [
         (" mesh/e\u0301.obj\r\n", "mesh/e\u0301.obj"),
-        ('{"b": 1, "a": 2}', '{"b": 1, "a": 2}'),
+        ('{"b": 1,\r\n "a": [2, 0.50]}', '{"a":[2,0.5],"b":1}'),
+        ({"b": 1, "a": [2, 0.5]}, '{"a":[2,0.5],"b":1}'),
+        ('{"b": 1, "b": 2}', '{"b": 1, "b": 2}'),
+        ('{"b": NaN}', '{"b": NaN}'),
+        ("[1e999 ]", "[1e999 ]"),
+        ("{part 7} ", "{part 7}"),
+        ("[" * 90_000, "[" * 90_000),
         ({"b": [0.5, None], "a": "\u00e9"}, '{"a":"\u00e9","b":[0.5,null]}'),
         ([], "[]"),
         (True, "true"),
     ],
 )
-def test_what_nothing_here_compares_is_kept_as_it_is_and_json_has_one_spelling(raw, value):
+def test_what_nothing_here_compares_is_kept_as_it_is_and_json_has_one_spelling_typed_or_sent(raw, value):
     assert ValueReader("opaque")(raw) == (value, "")
 
 
@@ -190,6 +196,7 @@ def test_opaque_values_that_cannot_be_stored_are_refused():
     read = ValueReader("opaque")
     assert "cannot be stored" in reason(read("a\0b"))
     assert "cannot be stored" in reason(read({"a": "\ud800"}))
+    assert "cannot be stored" in reason(read('{"a": "\\ud800"}'))
     assert "no JSON" in reason(read({"a": float("nan")}))
     assert "100,000" in reason(read({"a": 100_000 * "x"}))
     assert reason(read(" \n")) == MISSING

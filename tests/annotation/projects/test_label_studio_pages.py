@@ -46,6 +46,7 @@ def test_a_project_is_made_from_a_configuration(owner) -> None:
     )
     assert (by_token.status_code, by_token.content.decode()) == (200, CONFIG)
     assert by_token["Content-Type"].startswith("application/xml")
+    assert by_token["Content-Disposition"] == answer["Content-Disposition"]
     settings = text(owner.get(reverse("project_settings", args=[project.slug])))
     assert reverse("project_label_config", args=[project.slug]) in settings
 

@@ -76,6 +76,7 @@ class TestEverything:
         assert empty == {
             *("routing.expertrequest", "routing.finalaudit", "routing.finalcertificate"),
             *("routing.finalsample", "routing.rosterentry", "routing.givenlosses"),
+            "routing.wantedlosses",
         }
 
     def test_no_number_of_before_is_left(self, full: World, tmp_path: Path) -> None:

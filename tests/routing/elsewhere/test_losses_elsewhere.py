@@ -1,8 +1,10 @@
 """Losses that the team's own program measures: asked for once the labels are locked, taken in, certified."""
 
 import json
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -10,9 +12,12 @@ from django.urls import reverse
 from annotation.errors import ConflictError
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Item, Label
+from annotation.ports import routing_port
 from routing.elsewhere.losses import take_losses
 from routing.models import GivenLosses, Prediction, SentAnswer
+from routing.runs import losses_to_measure
 from routing.runs.ask_losses import ask_losses
+from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from testbed.factories import add_member
 from testbed.measured import (
@@ -30,11 +35,6 @@ from testbed.worlds import make_world
 from tests.routing.sources.sending import sent, uploaded
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world():
-    return world_of_meshes(80)
 
 
 def asked(client, world, name="api_run_losses", user=None):
@@ -56,11 +56,6 @@ def given(client, world, rows):
 def asks(client, world):
     address = reverse("api_run_ask_losses", args=[world.project.slug, 1])
     return client.post(address, {}, content_type="application/json")
-
-
-def client_page(client, world):
-    client.force_login(world.manager)
-    return client.get(reverse("run_certificate_page", args=[world.project.slug, 1])).content.decode()
 
 
 def test_nothing_is_given_out_before_the_labels_are_locked(client, world):
@@ -155,7 +150,7 @@ def test_a_row_that_cannot_be_used_is_refused_with_its_reason(client):
     rows = rows_given_out(run, world.manager)
     both = next(row for row in rows if row["answer2"] is not None)
     one = next(row for row in rows if row["answer2"] is None)
-    good = {"item": both["item"], "measured": both["measured"], "loss1": 0.25, "loss2": "0.5"}
+    good = {"item": both["item"], "measured": both["measured"], "loss1": "2.5e-1", "loss2": " .5"}
     bad = [
         ({**good, "item": 0}, "names no item"),
         ({**good, "item": True}, "names no item"),
@@ -168,6 +163,10 @@ def test_a_row_that_cannot_be_used_is_refused_with_its_reason(client):
         ({**good, "loss1": "nan"}, "from 0 to 1"),
         ({**good, "loss1": "inf"}, "from 0 to 1"),
         ({**good, "loss1": "a lot"}, "from 0 to 1"),
+        ({**good, "loss1": "0_1"}, "from 0 to 1"),
+        ({**good, "loss1": "\u0661"}, "from 0 to 1"),  # a digit of Arabic
+        ({**good, "loss1": "0,5"}, "from 0 to 1"),
+        ({**good, "loss1": "."}, "from 0 to 1"),
         ({**good, "loss1": True}, "from 0 to 1"),
         ({**good, "loss1": 10**400}, "from 0 to 1"),
         ({**good, "loss3": 0}, "no model of loss3"),
@@ -182,7 +181,9 @@ def test_a_row_that_cannot_be_used_is_refused_with_its_reason(client):
     assert GivenLosses.objects.get(item=one["item"]).losses[1] is None
 
 
-def test_a_loss_that_comes_again_replaces_the_one_before_and_the_certificate_says_so(client, world):
+def test_a_loss_that_comes_again_replaces_the_one_before_and_the_certificate_says_so(
+    client, world, certificate_page
+):
     run = measuring(world, m=40)
     rows = [with_losses(row) for row in rows_given_out(run, world.manager)]
     rows[0]["loss1"] = 0.125
@@ -192,7 +193,7 @@ def test_a_loss_that_comes_again_replaces_the_one_before_and_the_certificate_say
     draw = {row["item_id"]: row for row in map(json.loads, run.certificate.draw_lines.splitlines())}
     assert draw[rows[0]["name"]]["losses"][0] == 0.125
     assert json.loads(run.certificate.document)["provenance"]["losses_given_anew"] == 1
-    assert "sent again with other values before the analysis: 1." in client_page(client, world)
+    assert "sent again with other values before the analysis: 1." in certificate_page(world)
 
 
 def test_many_rows_take_no_more_queries_than_one_and_the_last_row_of_an_item_counts(world):
@@ -267,3 +268,91 @@ def test_a_label_that_is_corrected_after_it_was_locked_breaks_the_certificate(wo
     draw = {row["item_id"]: row for row in map(json.loads, run.certificate.draw_lines.splitlines())}
     row = draw[label.item.external_id]  # as it was measured
     assert (row["label"], row["losses"][0]) == (label.value, measured(label.value, row["answers"][0]))
+
+
+def test_what_is_asked_again_and_again_reads_neither_labels_nor_answers(client, world):
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    rows = [with_losses(row) for row in rows_given_out(run, world.manager)]
+    take_losses(run=run, actor=world.manager, rows=rows[5:])
+    client.force_login(world.manager)
+    tables = {f'"{model._meta.db_table}"."value"' for model in (Label, Prediction)}
+    for name in ("run", "api_run", "api_run_losses"):
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get(reverse(name, args=[world.project.slug, 1])).status_code == 200
+        asked_of_it = [one["sql"] for one in queries]
+        assert not [sql for sql in asked_of_it if any(table in sql for table in tables)], name
+    told = asked(client, world).json()
+    assert (told["items"], told["measured"]) == (len(rows), len(rows) - 5)
+    assert told["missing"] == [row["name"] for row in rows[:5]]
+
+
+def test_few_rows_read_the_labels_of_few_items(world, monkeypatch):
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    rows = [with_losses(row) for row in rows_given_out(run, world.manager)]
+    read, records_at = [], losses_to_measure.records_at
+    monkeypatch.setattr(
+        losses_to_measure, "records_at", lambda *given: read.append(found := records_at(*given)) or found
+    )
+    assert take_losses(run=run, actor=world.manager, rows=rows[:3]).stored == 3
+    assert [set(found) for found in read] == [{row["item"] for row in rows[:3]}]
+
+
+def test_a_program_is_told_the_first_names_and_the_number_of_all(client, world, monkeypatch):
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    names = [row["name"] for row in rows_given_out(run, world.manager)]
+    monkeypatch.setattr(losses_to_measure, "LISTED", 3)
+    told = asked(client, world).json()
+    assert (told["items"], told["measured"], told["missing"]) == (len(names), 0, names[:3])
+
+
+def test_a_script_asks_for_losses_once_people_have_labelled(world):
+    def told():
+        out, words = StringIO(), ("ask_losses", world.project.slug, "newest", "--json")
+        call_command(*words, "--user", world.manager.username, stdout=out, stderr=StringIO())
+        return json.loads(out.getvalue())
+
+    world.calibrating(**PLAN, m=40)
+    with pytest.raises(CommandError, match="waits for people") as caught:
+        told()
+    assert caught.value.returncode == 2
+    world.finish()
+    assert [told()["state"], told()["state"]] == ["losses", "losses"]
+    assert AuditEvent.objects.filter(action="run.losses_asked").count() == 1
+
+
+def test_a_script_is_told_where_losses_are_computed_here():
+    world = make_world(60)
+    world.calibrated(m=40)
+    with pytest.raises(CommandError, match="are computed here") as caught:
+        call_command("ask_losses", world.project.slug, "1", "--user", world.manager.username)
+    assert caught.value.returncode == 1
+
+
+def test_whoever_may_have_seen_answers_that_were_given_out_labels_blind_no_more(world):
+    def refused(user):
+        return routing_port().blind_objection(project=world.project, user=user)
+
+    run = world.calibrated(**PLAN, m=40)
+    ask_losses(run=run, user=world.manager)
+    assert refused(world.manager) == ""
+    rows_given_out(run, world.manager)
+    cancel_run(run=run, user=world.manager)
+    assert f"the role of {world.manager.username} shows what" in refused(world.manager)
+    assert refused(world.annotators[0]) == ""
+
+
+def test_where_no_answer_can_be_used_the_page_shows_no_progress_and_offers_the_analysis(client):
+    def change(index, row):
+        row["model1"] = row["model2"] = ""
+
+    world = world_of_meshes(60, change=change)
+    run = world.calibrated(**PLAN, m=30, accept_unusable=True)
+    ask_losses(run=run, user=world.manager)
+    client.force_login(world.manager)
+    page = client.get(reverse("run", args=[world.project.slug, 1])).content.decode()
+    assert "there is nothing to measure" in page
+    assert "Items whose losses are here" not in page
+    assert reverse("run_analyse", args=[world.project.slug, 1]) in page

@@ -36,13 +36,8 @@ from tests.verify.reports import found_in
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def world():
-    return world_of_meshes(80)
-
-
 @pytest.mark.parametrize("rule", ["fixed_sequence", "every_score", "split_fixed_sequence"])
-def test_from_labels_and_measured_losses_to_a_delivery_that_holds(client, tmp_path, rule):
+def test_from_labels_and_measured_losses_to_a_delivery_that_holds(certificate_page, tmp_path, rule):
     world = world_of_meshes(300)
     run = measuring(world, rule=rule, epsilon=Decimal("0.3"), m=200, p=Decimal(1))
     world._route(world._analyse(run))
@@ -56,7 +51,7 @@ def test_from_labels_and_measured_losses_to_a_delivery_that_holds(client, tmp_pa
         assert row["losses"] == [measured(row["label"], answer) for answer in row["answers"]]
     files = delivered(world, run)
     assert MEASURE in files["README.md"].decode()
-    assert MEASURE in client_page(client, world)
+    assert MEASURE in certificate_page(world)
     given_files = [str(tmp_path / name) for name in ("certificate.json", "draw.jsonl")]
     for name in ("certificate.json", "draw.jsonl"):
         (tmp_path / name).write_bytes(files[name])
@@ -64,11 +59,6 @@ def test_from_labels_and_measured_losses_to_a_delivery_that_holds(client, tmp_pa
     found = found_in(tmp_path / "files", files)
     assert (found.faults, found.code) == ("", 3 if rule == "split_fixed_sequence" else 0), found
     assert MEASURE in found.notes
-
-
-def client_page(client, world):
-    client.force_login(world.manager)
-    return client.get(reverse("run_certificate_page", args=[world.project.slug, 1])).content.decode()
 
 
 def test_a_dear_last_model_answers_everything_before_it_is_measured():
