@@ -367,6 +367,11 @@ class UsedOnceAdmin(ReadOnly):
     list_display = ("name", "until")
 
 
+@admin.register(models.AgreedSettings)
+class AgreedSettingsAdmin(ReadOnly):
+    list_display = ("id", "noted_at")
+
+
 for _model, _secrets in (
     (models.SignOnSession, ("session_key",)),
     (models.AuthenticatorApp, ("secret", "last_step")),
