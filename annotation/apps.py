@@ -9,8 +9,8 @@ class AnnotationConfig(AppConfig):
     def ready(self) -> None:
         from django.db.models.signals import post_migrate, pre_migrate
 
-        from annotation import agreed_settings, checks
-        from annotation.common import append_only, converters
+        from annotation import checks
+        from annotation.common import agreed_settings, append_only, converters
         from annotation.common.events import import_finished
         from annotation.imports import bucket_look, bucket_sync, fetching
         from annotation.imports.job import run_import

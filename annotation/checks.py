@@ -18,6 +18,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
+from annotation.common.agreed_settings import differing
+
 # Sessions, links and logs tolerate so much; leases and heartbeats go by the database's clock.
 CLOCKS_APART = timedelta(seconds=5)
 HOSTS = "hosts"
@@ -142,8 +144,6 @@ def _shared() -> list[CheckMessage]:
 
 
 def _settings() -> list[CheckMessage]:
-    from annotation.agreed_settings import differing  # models are loaded by now
-
     names = differing()
     if not names:
         return []

@@ -66,7 +66,7 @@ class UsedOnce(models.Model):
 
 
 class AgreedSettings(models.Model):
-    """The one row of what all hosts are to have alike (annotation.agreed_settings)."""
+    """The one row of what all hosts are to have alike (annotation.common.agreed_settings)."""
 
     fingerprints = models.JSONField(default=dict, help_text="By the name of a setting.")
     noted_at = models.DateTimeField(auto_now=True, help_text="When migrate last ran.")

@@ -6,8 +6,8 @@ import json
 import pytest
 from django.core.management import call_command
 
-from annotation.agreed_settings import note
 from annotation.checks import host_findings
+from annotation.common.agreed_settings import note
 from annotation.models import AgreedSettings
 
 pytestmark = pytest.mark.django_db
