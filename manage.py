@@ -16,14 +16,18 @@ def main() -> None:
             else:
                 use_demo_folder()
         import django
+        from django.core.exceptions import ImproperlyConfigured
         from django.core.management import ManagementUtility, execute_from_command_line
     except ImportError as error:
         sys.exit(f"Django cannot be imported ({error}). Run `make setup`, then use .venv/bin/python.")
-    if sys.argv[1:2] == ["version"]:  # Django would tell its own
-        django.setup()
-        ManagementUtility(sys.argv).fetch_command("version").run_from_argv(sys.argv)
-    else:
-        execute_from_command_line(sys.argv)
+    try:
+        if sys.argv[1:2] == ["version"]:  # Django would tell its own
+            django.setup()
+            ManagementUtility(sys.argv).fetch_command("version").run_from_argv(sys.argv)
+        else:
+            execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:  # a setting: its words say all
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

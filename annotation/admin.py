@@ -20,6 +20,7 @@ from annotation.people import accounts_views, attempt_limits as attempts
 from annotation.people.members import add_member
 from annotation.people.own_passwords import require_chosen
 from annotation.people.password_links import note_set_by
+from annotation.people.second_factor.change import note
 from annotation.ports import routing_port
 from annotation.projects.lifecycle import delete_project
 from annotation.task_types import TASK_TYPES
@@ -50,6 +51,12 @@ class PersonAdmin(UserAdmin):
         """The first password is known to whoever makes the account."""
         if not change:
             obj.password_chosen_at = None
+        elif "email" in form.changed_data:
+            note(
+                models.User.objects.get(pk=obj.pk),
+                "account.email_changed",
+                by=cast(models.User, request.user),
+            )
         super().save_model(request, obj, form, change)
 
 
@@ -358,6 +365,11 @@ class KeyedRequestAdmin(ReadOnly):
 @admin.register(models.UsedOnce)
 class UsedOnceAdmin(ReadOnly):
     list_display = ("name", "until")
+
+
+@admin.register(models.AgreedSettings)
+class AgreedSettingsAdmin(ReadOnly):
+    list_display = ("id", "noted_at")
 
 
 for _model, _secrets in (

@@ -10,7 +10,7 @@ class AnnotationConfig(AppConfig):
         from django.db.models.signals import post_migrate, pre_migrate
 
         from annotation import checks
-        from annotation.common import append_only, converters
+        from annotation.common import agreed_settings, append_only, converters
         from annotation.common.events import import_finished
         from annotation.imports import bucket_look, bucket_sync, fetching
         from annotation.imports.job import run_import
@@ -49,3 +49,4 @@ class AnnotationConfig(AppConfig):
         jobs.register(batches.KIND, batches.withdraw_work, title=gettext_noop("Withdrawal of work"))
         pre_migrate.connect(checks.refuse_too_old, sender=self)
         post_migrate.connect(append_only.install, sender=self)
+        post_migrate.connect(agreed_settings.note, sender=self)

@@ -18,6 +18,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
+from annotation.common.agreed_settings import differing
+
 # Sessions, links and logs tolerate so much; leases and heartbeats go by the database's clock.
 CLOCKS_APART = timedelta(seconds=5)
 HOSTS = "hosts"
@@ -68,7 +70,7 @@ def check_hosts(databases: Sequence[str] | None = None, **_: Any) -> list[CheckM
     """Nothing where no database was named: without `--database` no connection is opened."""
     if "default" not in (databases or ()):
         return []
-    return [*_versions(), *_clocks(), *_shared()]
+    return [*_versions(), *_clocks(), *_shared(), *_settings()]
 
 
 def _versions() -> list[CheckMessage]:
@@ -139,3 +141,17 @@ def _shared() -> list[CheckMessage]:
             )
         )
     return found
+
+
+def _settings() -> list[CheckMessage]:
+    names = differing()
+    if not names:
+        return []
+    return [
+        Error(
+            f"This host has settings otherwise than where manage.py migrate last ran: {', '.join(names)}.",
+            hint="Set them alike on every host. Once they were changed on all of them, run manage.py migrate "
+            "on one, which notes what it has.",
+            id="hypac.E005",
+        )
+    ]

@@ -46,7 +46,10 @@ def of_database() -> Iterator[str]:
         return
     known = set(MigrationLoader(None, ignore_no_migrations=True).disk_migrations)
     if not applied:
-        yield "The database is empty: run manage.py migrate."
+        yield (
+            "The database is empty: run manage.py migrate for a new site. To put a backup back, leave it "
+            "empty and run manage.py restore, which refuses tables that migrate has made."
+        )
     elif missing := sorted(known - applied):
         yield (
             f"The database is older: it lacks {len(missing)} migrations of this version, the first is "

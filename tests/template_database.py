@@ -28,6 +28,8 @@ from annotation.common import append_only
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / ".pytest_cache" / "hypac"
 PREFIX = "hypac_template_"
+# Those of the process that made it are not those of a test.
+NO_SETTINGS = "DELETE FROM annotation_agreedsettings"
 
 
 def copy_sqlite(target: Path) -> None:
@@ -43,6 +45,8 @@ def copy_sqlite(target: Path) -> None:
                 _migrate(HYPAC_VAR=folder, DATABASE_URL="")
                 made = Path(folder) / "hypac.sqlite3"
                 with closing(sqlite3.connect(made)) as file:  # nothing stays in files beside it
+                    with file:
+                        file.execute(NO_SETTINGS)
                     file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 made.rename(template)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +68,8 @@ def copy_postgres(server_url: str, name: str) -> str:
             _run(server, "CREATE DATABASE {}", unfinished)
             with TemporaryDirectory() as folder:
                 _migrate(HYPAC_VAR=folder, DATABASE_URL=_url(server_url, unfinished))
+            with psycopg.connect(_url(server_url, unfinished)) as made:
+                made.execute(NO_SETTINGS)
             _run(server, "ALTER DATABASE {} RENAME TO {}", unfinished, template)
         _run(server, "DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
         _run(server, "CREATE DATABASE {} TEMPLATE {}", name, template)

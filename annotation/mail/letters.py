@@ -152,8 +152,16 @@ RUNS = {
 """Of what happens in a run the subject, and what is said of it."""
 
 
-LINKED = "account.linked"
+LINKED, ADDRESS = "account.linked", "account.email_changed"
 LOG_IN = {
+    ADDRESS: gettext_noop(
+        "The e-mail address of the account %(name)s was changed. This is the last letter to the old one."
+    ),
+    "account.password_changed": gettext_noop("The password of the account %(name)s was changed."),
+    "account.password_reset": gettext_noop("The password of the account %(name)s was set anew by a link."),
+    "account.password_set": gettext_noop(
+        "Whoever runs the server set a new password for the account %(name)s."
+    ),
     "account.app_set_up": gettext_noop("An authenticator app was set up for the account %(name)s."),
     "account.app_removed": gettext_noop("The authenticator app of the account %(name)s was removed."),
     "account.passkey_added": gettext_noop("A passkey was added to the account %(name)s."),
@@ -172,10 +180,12 @@ LOG_IN = {
     ),
 }
 """Of how somebody logs in, what they are told."""
+# After these, whoever it was not can change no password any more.
+TELL_SERVER = {LINKED, ADDRESS, "account.password_changed", "account.password_reset", "account.password_set"}
 
 
 def _log_in(mail: Mail) -> Letter:
-    if mail.kind == LINKED:  # there is no password any more to be changed
+    if mail.kind in TELL_SERVER:
         else_do = _("If that was you, do nothing. If it was not, tell whoever runs the server at once.")
     else:
         else_do = _(
@@ -261,7 +271,11 @@ def still_wanted(mail: Mail) -> bool:
         return invitation is not None and state_of(invitation) == OPEN
     if user is None:
         return False
-    if not user.is_active or user.email != mail.to:
+    if not user.is_active:
+        return False
+    if mail.kind == ADDRESS:  # to the one that was confirmed before
+        return True
+    if user.email != mail.to:
         return False
     if mail.kind == kinds.CONFIRM:
         return user.email_confirmed_at is None

@@ -66,9 +66,11 @@ def catch_up() -> None:
     if not is_on():
         return
     lost = Mail.objects.filter(state=State.SENDING, next_attempt_at__lte=Now())
-    lost.update(
+    given_up = lost.update(
         state=State.FAILED, next_attempt_at=None, finished_at=timezone.now(), error=UNKNOWN, secret=""
     )
+    if given_up:
+        log.error("%s letters are given up, as their worker is gone: %s", given_up, UNKNOWN)
     due = Mail.objects.filter(state=State.PENDING, next_attempt_at__lte=seconds_ago(OVERDUE_SECONDS))
     if due.exists():
         announce_mail()
@@ -109,7 +111,7 @@ def _attempt(server: BaseEmailBackend, mail: Mail) -> bool:
         # It said no, so it did not take the letter.
         _again(mail, error) if 400 <= error.smtp_code < 500 else _end(mail, State.FAILED, _said(error))
     except (OSError, smtplib.SMTPException) as error:
-        log.warning("Letter %s: %s", mail.pk, error)
+        log.warning("Letter %s: the connection ended in the middle: %s", mail.pk, type(error).__name__)
         _end(mail, State.FAILED, UNKNOWN)
         server.close()
     else:
@@ -122,12 +124,15 @@ def _again(mail: Mail, error: Exception) -> None:
     if mail.attempts > len(PAUSES):
         _end(mail, State.FAILED, _said(error))
         return
+    log.warning("Letter %s (%s) waits after attempt %s: %s", mail.pk, mail.kind, mail.attempts, _said(error))
     _mine(mail).update(
         state=State.PENDING, next_attempt_at=seconds_ago(-PAUSES[mail.attempts - 1]), error=_said(error)
     )
 
 
 def _end(mail: Mail, state: State, error: str = "") -> None:
+    if state == State.FAILED:
+        log.error("Letter %s (%s) is given up: %s", mail.pk, mail.kind, error)
     _mine(mail).update(
         state=state, next_attempt_at=None, finished_at=timezone.now(), error=error[:300], secret=""
     )

@@ -1,4 +1,4 @@
-from annotation.models.common import AuditEvent, KeyedRequest, UsedOnce
+from annotation.models.common import AgreedSettings, AuditEvent, KeyedRequest, UsedOnce
 from annotation.models.held_out import HeldOutItem, PracticeAnswer
 from annotation.models.items import Item, StoredFile
 from annotation.models.jobs import Job, JobProblem
@@ -19,6 +19,7 @@ from annotation.models.second_factor import AuthenticatorApp, Passkey, RecoveryC
 
 __all__ = [
     "MAX_OVERLAP",
+    "AgreedSettings",
     "ApiToken",
     "AttemptBucket",
     "AuditEvent",

@@ -63,3 +63,16 @@ class UsedOnce(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AgreedSettings(models.Model):
+    """The one row of what all hosts are to have alike (annotation.common.agreed_settings)."""
+
+    fingerprints = models.JSONField(default=dict, help_text="By the name of a setting.")
+    noted_at = models.DateTimeField(auto_now=True, help_text="When migrate last ran.")
+
+    class Meta:
+        verbose_name_plural = "agreed settings"
+
+    def __str__(self) -> str:
+        return f"as of {self.noted_at:%Y-%m-%d %H:%M}"

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import logout as auth_logout, views as auth_views
+from django.contrib.auth import logout as auth_logout, update_session_auth_hash, views as auth_views
 from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN
 from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django_htmx.http import HttpResponseClientRedirect
 
-from annotation.common import audit, limits
+from annotation.common import limits
 from annotation.common.access import PageRequest, public, signed_in
 from annotation.common.mail import ask_to_confirm, is_on
 from annotation.errors import HypacError
@@ -29,9 +29,9 @@ from annotation.people.erase import erase_person, erasure_in_words
 from annotation.people.forms import AccountDetailsForm, ChangePasswordForm, ResetPasswordForm
 from annotation.people.invitations_views import IN_SESSION, invitations_shown
 from annotation.people.log_in import has_sign_on, may_use_password
-from annotation.people.members import name_of
 from annotation.people.password_links import chose_before_link, link_in_words, tokens
 from annotation.people.second_factor import steps
+from annotation.people.second_factor.change import note
 from annotation.people.second_factor.forms import PasswordForm
 from annotation.people.second_factor.having import has_one
 from annotation.people.sessions import end_others
@@ -40,6 +40,7 @@ from annotation.people.sign_on_views import ID_TOKEN, SIGNED_ON_AT, address_here
 
 LOG_OUT_THERE = "log_out_there"  # in the session
 ERASED_WITHIN = 600  # seconds
+PASSWORD_FIELDS = ["password", "password_chosen_at", "email_confirmed_at"]
 
 
 class _LoginView(auth_views.LoginView):
@@ -125,8 +126,13 @@ class _PasswordView(auth_views.PasswordChangeView):
         return reverse("join" if IN_SESSION in self.request.session else "project_list")
 
     def form_valid(self, form: Any) -> HttpResponse:
+        user = form.save(commit=False)  # hashed here, before anything is locked
+        with transaction.atomic():
+            user.save(update_fields=PASSWORD_FIELDS)
+            note(user, "account.password_changed", by=user)
+        update_session_auth_hash(self.request, user)
         messages.success(self.request, _("Your password is changed. Other devices have to log in again."))
-        return super().form_valid(form)
+        return redirect(self.get_success_url())
 
 
 @signed_in("GET", "POST")
@@ -151,7 +157,10 @@ def account(request: HttpRequest) -> HttpResponseBase:
     # Of a copy: the header shows the name that is stored, also above a form with a mistake.
     form = AccountDetailsForm(request.POST or None, instance=User.objects.get(pk=user.pk))
     if request.method == "POST" and form.is_valid():
-        saved = form.save()
+        with transaction.atomic():
+            if "email" in form.changed_data:
+                note(user, "account.email_changed", by=user)  # to the address that it had
+            saved = form.save()
         if "email" in form.changed_data and saved.email and is_on():
             ask_to_confirm(saved)
             messages.success(request, _("Saved. An e-mail is on its way with which you confirm the address."))
@@ -241,8 +250,8 @@ class _ResetView(auth_views.PasswordResetConfirmView):
             stored = User.objects.select_for_update(no_key=True).get(pk=user.pk)
             if not tokens.check_token(stored, self.request.session.get(INTERNAL_RESET_SESSION_TOKEN)):
                 return redirect(self.request.path)
-            user.save(update_fields=["password", "password_chosen_at", "email_confirmed_at"])
-            audit.record(project=None, actor=user, action="account.password_reset", target=name_of(user))
+            user.save(update_fields=PASSWORD_FIELDS)
+            note(user, "account.password_reset", by=user)
         del self.request.session[INTERNAL_RESET_SESSION_TOKEN]
         messages.success(self.request, _("Your password is set. Log in with it."))
         return redirect(self.get_success_url())

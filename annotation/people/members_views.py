@@ -21,6 +21,7 @@ from annotation.people.attempt_limits import told_to_wait
 from annotation.people.forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm
 from annotation.people.invitations import OPEN, STATES_IN_WORDS, state_of
 from annotation.people.invite_by_name import invite_person
+from annotation.people.log_in import has_passwords
 from annotation.people.password_links import HOURS, reset_link, why_no_link
 from annotation.people.queries import SORTS, labels_per_day, latest_labels, people, person
 from annotation.permissions import access_to
@@ -186,6 +187,7 @@ def members_page(
         states = [(invitation, state_of(invitation)) for invitation in invitations]
         context |= {
             "add_form": add or MemberForm(prefix="add"),
+            "passwords": has_passwords(),
             "new_form": new or AccountForm(prefix="new"),
             "invite_form": invite or InvitationForm(prefix="invite"),
             "invitations": [

@@ -23,6 +23,7 @@ from annotation.errors import NotAllowedError
 from annotation.models import Membership, Project, User
 from annotation.people.log_in import may_use_password
 from annotation.people.members import name_of
+from annotation.people.second_factor.change import note
 
 
 class _Tokens(PasswordResetTokenGenerator):
@@ -68,20 +69,14 @@ def reset_link(*, project: Project, actor: User, user: User) -> tuple[str, str]:
 
 def note_set_by(*, user: User, actor: User) -> None:
     """Remember that `actor` knows the password, and tell the holder (`annotation.people.accounts_views`)."""
-    now = timezone.now()
-    if user == actor:
-        User.objects.filter(pk=user.pk).update(password_chosen_at=now)
-        return
+    now, told = timezone.now(), User.objects.filter(pk=user.pk)
     with transaction.atomic():
-        told = User.objects.filter(pk=user.pk)
-        told.update(password_chosen_at=None, reset_link_at=now, reset_link_by=actor)
-        audit.record(
-            project=None,
-            actor=actor,
-            action="account.password_set",
-            target=name_of(user),
-            data={"user": user.pk},
-        )
+        if user == actor:
+            told.update(password_chosen_at=now)
+            note(user, "account.password_changed", by=user)
+        else:
+            told.update(password_chosen_at=None, reset_link_at=now, reset_link_by=actor)
+            note(user, "account.password_set", by=actor)
 
 
 def chose_before_link(user: User) -> bool:

@@ -200,6 +200,8 @@ def _take_over(user: User, claims: Claims) -> None:
     email = _text(claims.get("email"), 254)
     if email and "@" in email:
         if not _one_mailbox(email, user.email):
+            if user.email:
+                note(user, "account.email_changed", by=None)
             user.email_confirmed_at = None
         if claims.get("email_verified") is True:
             user.email_confirmed_at = user.email_confirmed_at or user.signed_on_at

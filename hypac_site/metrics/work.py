@@ -1,11 +1,11 @@
-"""Jobs, what waits for people, and who holds what."""
+"""Jobs, what waits for people, who holds what, and letters."""
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Count
+from django.db.models import Count, Min
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -13,18 +13,21 @@ from prometheus_client.metrics_core import Metric
 from annotation.common.clock import seconds_ago
 from annotation.errors import HypacError
 from annotation.jobs import jobs
-from annotation.models import Job, WorkBatch, WorkItem
+from annotation.models import Job, Mail, WorkBatch, WorkItem
 
 # Of each project no more are counted: so long a queue needs no exact figure, and counting costs time.
 MOST_WAITING = 10_000
 # Projects that have a line of their own, those with the newest work first.
 MOST_PROJECTS = 100
+# Letters are tried for most of a day.
+MAIL_OF = timedelta(days=2)
 
 
 def collect() -> Iterator[Metric]:
     now = timezone.now()
     yield from _jobs(now)
     yield from _queue(now)
+    yield from _mail(now)
 
 
 def _jobs(now: datetime) -> Iterator[Metric]:
@@ -106,3 +109,19 @@ def _queue(now: datetime) -> Iterator[Metric]:
     active = held.filter(lease_expires_at__gte=now)
     people.add_metric((), active.values("leased_to").distinct().count())
     yield people
+
+
+def _mail(now: datetime) -> Iterator[Metric]:
+    waiting = Mail.objects.order_by().filter(state__in=[Mail.State.PENDING, Mail.State.SENDING])
+    found = waiting.aggregate(n=Count("pk"), oldest=Min("created_at"))
+    age = (now - found["oldest"]).total_seconds() if found["oldest"] else 0.0
+    yield GaugeMetricFamily("hypac_mail_waiting", "Letters that are not sent yet.", value=found["n"])
+    yield GaugeMetricFamily(
+        "hypac_mail_oldest_waiting_seconds",
+        "How long the oldest of them waits: 0 where none does.",
+        value=age,
+    )
+    failed = Mail.objects.filter(state=Mail.State.FAILED, created_at__gte=now - MAIL_OF)
+    yield GaugeMetricFamily(
+        "hypac_mail_given_up", "Letters of the last two days that are given up.", value=failed.count()
+    )

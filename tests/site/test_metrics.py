@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from annotation.jobs import jobs, kinds
 from annotation.labelling import queue
-from annotation.models import Job, WorkItem
+from annotation.models import Job, Mail, WorkItem
 from hypac_site.metrics import models, work
 from routing.models import Prediction, Spend
 from testbed.factories import make_items, make_user
@@ -205,3 +205,18 @@ class TestModels:
         with CaptureQueriesContext(connection) as busy:
             scrape()
         assert len(busy) <= 20
+
+
+def test_letters_that_wait_and_those_given_up_are_counted() -> None:
+    now, fields = timezone.now(), {"kind": "invitation", "to": "ann@example.org"}
+    for state in ("pending", "sending"):
+        Mail.objects.create(**fields, state=state, next_attempt_at=now)
+    for state in ("failed", "sent"):
+        Mail.objects.create(**fields, state=state)
+    Mail.objects.filter(state="pending").update(created_at=now - timedelta(hours=1))
+    samples = scrape()
+    assert value(samples, "hypac_mail_waiting") == 2
+    assert value(samples, "hypac_mail_oldest_waiting_seconds") == pytest.approx(3600, abs=60)
+    assert value(samples, "hypac_mail_given_up") == 1
+    Mail.objects.all().delete()
+    assert value(scrape(), "hypac_mail_oldest_waiting_seconds") == 0

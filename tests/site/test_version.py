@@ -5,6 +5,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
@@ -39,6 +40,16 @@ def test_the_program_tells_it_and_not_that_of_django(monkeypatch, capsys) -> Non
     assert capsys.readouterr().out == f"HyPAC {version.version()}\n"
 
 
+def test_a_setting_with_a_bad_value_is_told_without_a_traceback(monkeypatch) -> None:
+    def refuse() -> None:
+        raise ImproperlyConfigured("HYPAC_OIDC_GROUPS is no JSON.")
+
+    monkeypatch.setattr("django.setup", refuse)
+    monkeypatch.setattr("sys.argv", ["manage.py", "version", "--check"])
+    with pytest.raises(SystemExit, match=r"^HYPAC_OIDC_GROUPS is no JSON\.$"):
+        manage.main()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -46,7 +57,10 @@ def test_the_program_tells_it_and_not_that_of_django(monkeypatch, capsys) -> Non
             lambda rows: rows.filter(app="routing").delete(),
             r"older: it lacks \d+ migrations.*manage.py migrate",
         ),
-        (lambda rows: rows.all().delete(), "empty: run manage.py migrate"),
+        (
+            lambda rows: rows.all().delete(),
+            "empty: run manage.py migrate for a new site.*run manage.py restore",
+        ),
         (lambda rows: rows.create(app="routing", name="9999_next"), "newer: it has routing.9999_next"),
         (lambda rows: rows.create(app="annotation", name="0002_task_types_and_pauses"), "before 0.3"),
     ],

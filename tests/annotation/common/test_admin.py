@@ -11,6 +11,7 @@ from django.utils import timezone
 from annotation.common import append_only
 from annotation.labelling import queue
 from annotation.models import (
+    AgreedSettings,
     AttemptBucket,
     AuditEvent,
     AuthenticatorApp,
@@ -105,6 +106,7 @@ def rows(db) -> None:
     RecoveryCode.objects.create(user=user, code_hash="r")
     SignOnSession.objects.create(user=user, session_key="k" * 32, ends_at=timezone.now())
     UsedOnce.objects.create(name="logout:0", until=timezone.now())
+    AgreedSettings.objects.get_or_create(pk=1)
     AttemptBucket.objects.create(name="address:192.0.2.1")
     Mail.objects.create(kind="work", user=user, to="ann@example.org", next_attempt_at=timezone.now())
     KeyedRequest.objects.create(user=user, key="k", address="POST /", created_at=timezone.now())

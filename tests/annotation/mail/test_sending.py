@@ -33,9 +33,10 @@ def later() -> None:
     )
 
 
-def test_a_server_that_is_away_gets_the_letter_later(server, mail, settings) -> None:
+def test_a_server_that_is_away_gets_the_letter_later(server, mail, settings, caplog) -> None:
     there, settings.EMAIL_PORT = settings.EMAIL_PORT, 1
     assert send_due() == 0
+    assert f"Letter {mail.pk} (password) waits after attempt 1: The mail server cannot be used" in caplog.text
     mail.refresh_from_db()
     assert (mail.state, mail.attempts, "cannot be used" in mail.error) == (State.PENDING, 1, True)
     assert send_due() == 0  # not yet
@@ -61,13 +62,16 @@ def test_what_the_server_says_decides_whether_it_is_tried_again(server, mail, an
     assert len(server.taken) == (state == State.PENDING)
 
 
-def test_a_letter_is_given_up_in_the_end(server, mail) -> None:
+def test_a_letter_is_given_up_in_the_end(server, mail, caplog) -> None:
     for _ in range(len(sending.PAUSES) + 1):
         server.script.append("451 try later")
         send_due()
         later()
     mail.refresh_from_db()
     assert mail.state == State.FAILED
+    said = [record.getMessage() for record in caplog.records if record.name == sending.log.name]
+    assert said[-1] == f"Letter {mail.pk} (password) is given up: The mail server answered with 451."
+    assert "ann@example.org" not in str(said)
     assert send_due() == 0
 
 

@@ -127,7 +127,7 @@ class TestReading:
         (listed,) = api.get("jobs/").json()["results"]
         assert (listed["id"], listed["error"]) == (job.pk, "line 3: bad")
         body = api.get(f"jobs/{job.pk}/").json()
-        assert body["problems"] == [{"where": "line 3", "message": "bad"}]
+        assert body["problems"] == [{"where": "line 3", "line": None, "column": "", "message": "bad"}]
         assert "params" not in body
 
 

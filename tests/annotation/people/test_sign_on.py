@@ -10,6 +10,7 @@ from django.utils import timezone
 from annotation.errors import InputError
 from annotation.models import AuditEvent, Membership, User
 from annotation.people import members, password_links, tokens
+from annotation.people.log_in import SIGN_ON_BACKEND
 from annotation.people.sign_on import sign_on
 from hypac_site.environment import ROLES
 from testbed.factories import PASSWORD, add_member, make_project, make_user
@@ -302,3 +303,11 @@ class TestPasswords:
                 project=project, actor=project.created_by, username="new", role="annotator"
             )
         assert not User.objects.filter(username="new").exists()
+        owner = Client()
+        owner.force_login(project.created_by, backend=SIGN_ON_BACKEND)
+        address = f"/projects/{project.slug}/members/"
+        page = owner.get(address).content.decode()
+        assert "Invite somebody" in page
+        assert "Create an account" not in page
+        settings.HYPAC_LOCAL_LOGIN = "everybody"
+        assert "Create an account" in owner.get(address).content.decode()

@@ -17,6 +17,7 @@ from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import (
+    AgreedSettings,
     AttemptBucket,
     AuditEvent,
     AuthenticatorApp,
@@ -325,7 +326,7 @@ class TestDelete:
         listed = {model for model, _ in tables_of(Project)}
         own = {model for app in ("annotation", "routing") for model in apps.get_app_config(app).get_models()}
         log_in = {AuthenticatorApp, Passkey, RecoveryCode, SignOnSession, UsedOnce}
-        assert own - listed == {User, Mail, KeyedRequest, AttemptBucket, *log_in}
+        assert own - listed == {User, Mail, KeyedRequest, AttemptBucket, AgreedSettings, *log_in}
 
     def test_the_page_says_that_work_under_way_is_cancelled(self, project, owner) -> None:
         jobs.enqueue(project=project, kind_name="import", params={})
