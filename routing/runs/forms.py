@@ -73,7 +73,7 @@ NOT_IN_PLANS = (*CONFIRMED, "seconds", "shares", "expert_shares", "tolerance", "
 class PlanForm(ToleranceFields, ReferenceFields):
     epsilon = percent_field(
         "epsilon",
-        label=_("At most this share of labels that differ from the reference"),
+        label=_("At most this share of labels that differ from the reference"),  # of losses that count errors
         initial=Decimal("0.05"),
     )
     alpha = percent_field(
@@ -191,7 +191,7 @@ class PlanForm(ToleranceFields, ReferenceFields):
         self.fields["expert"].choices = expert_choices(project)  # type: ignore[attr-defined]
         self.fields["expert_cost"].help_text = price_help(project)
         self._begin_with_the_loss_of(project)
-        follow_what_is_typed(self)
+        follow_what_is_typed(self, binary=self.options.binary)
         models = project.sources.order_by("position").values_list("name", flat=True)
         self.fields["leave_out"].choices = [(name, name) for name in models]  # type: ignore[attr-defined]
 
