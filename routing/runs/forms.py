@@ -270,6 +270,16 @@ class PlanForm(ToleranceFields, ReferenceFields):
         return cleaned
 
     @property
+    def only_asks(self) -> bool:
+        """Whether nothing is wrong with the plan itself, and a start waits for a confirmation alone."""
+        return bool(self.errors) and set(self.errors) <= set(CONFIRMED)
+
+    @property
+    def faults(self) -> bool:
+        """Whether something in the plan itself is wrong."""
+        return bool(self.errors) and not self.only_asks
+
+    @property
     def confirmations(self) -> list[forms.BoundField]:
         """What a start asks for where something speaks against it."""
         return [self[name] for name in CONFIRMED]
