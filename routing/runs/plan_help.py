@@ -74,7 +74,7 @@ def follow_what_is_typed(form: forms.Form, *, binary: bool) -> None:
     for name, about in ABOUT.items():
         field = form.fields[name]
         if name == "epsilon" and not binary:
-            about = _about_mean_loss  # noqa: PLW2901
+            about = _about_mean_loss
         field.help_text = about(_typed(form, name) or Decimal(field.initial))
 
 

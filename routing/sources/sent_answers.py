@@ -51,13 +51,14 @@ LineProblem = tuple[str, str]
 
 
 RUN_RESTS = gettext_noop(
-    "A run rests on this revision, which had no answer for the item “%(name)s” when the run began. Name a new "
-    "revision in the source for the next run, and send all answers under it."
+    "A run rests on this revision, which had no answer for the item “%(name)s” when the run "
+    "began. Name a new revision in the source for the next run, and send all answers under "
+    "it."
 )
 ASKED_BEFORE = gettext_noop(
-    "When the models were measured, or for a run that was cancelled, this revision had no answer for the item "
-    "“%(name)s”, and what was paid for then stays. Name a new revision in the source, and send all answers "
-    "under it."
+    "When the models were measured, or for a run that was cancelled, this revision had no answer for the "
+    "item “%(name)s”, and what was paid for then stays. Name a new revision in the source, and send all "
+    "answers under it."
 )
 
 

@@ -1,4 +1,4 @@
-"""A promise of a mean loss is nowhere said to be one of labels that differ, and what is to be typed is shown."""
+"""A promise of a mean loss is nowhere said to be one of labels that differ; what is to be typed is shown."""
 
 import re
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from routing.models import Run
+from routing.runs.ask_losses import ask_losses
 from routing.runs.form_fields import ParametersField
 from routing.runs.plan_in_words import plan_in_words
 from testbed.measured import MEASURE, PLAN, world_of_meshes
@@ -48,6 +49,25 @@ def test_the_plan_says_mean_loss_what_is_needed_and_how(
         assert ("At most this mean loss" in live) == (binary == "false")
         assert ("the mean loss, from 0 to 1 for each, may be at most 0.05" in live) == (binary == "false")
         assert bool(OF_ERRORS.search(live)) == (binary == "true")
+
+
+@pytest.mark.django_db
+@pytest.mark.costly
+def test_a_run_that_waits_for_losses_says_how_they_come(
+    world: World, client_of: Callable[..., Client]
+) -> None:
+    run = world.calibrated(**{**PLAN, "m": 40})
+    ask_losses(run=run, user=world.manager)
+    address = reverse("run", args=[world.project.slug, run.number])
+    page = client_of(world.manager).get(address).content.decode()
+    place = reverse("help_document", args=["label-studio"]) + "#doc-losses-that-your-program-measures"
+    assert f'href="{place}"' in page
+    assert f'href="{reverse("help_document", args=["client"])}"' in page
+    client = client_of(world.manager)
+    assert 'id="doc-losses-that-your-program-measures"' in client.get(place).content.decode()
+    newest = run.commitments.latest("number")
+    assert newest.sha256 in page
+    assert "Note this hash now" in page
 
 
 @pytest.mark.django_db
