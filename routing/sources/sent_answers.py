@@ -164,9 +164,7 @@ def send_answers(
     return job
 
 
-NO_LINE = none_usable(
-    "no_line_usable", gettext_noop("None of the %(count)s lines of %(file)s could be used.")
-)
+NO_LINE = none_usable("no_line_usable", gettext_noop("No line of %(file)s could be used (of %(count)s)."))
 
 
 def take_answers(context: JobContext) -> dict[str, Any]:
