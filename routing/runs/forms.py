@@ -64,7 +64,6 @@ class BudgetForm(forms.Form):
         return {"budget": "" if run.budget is None else plain(run.budget)}
 
 
-MENUS = ("target", "rule", "bound", "loss", "score")
 CONFIRMED = ("anyway", "accept_unusable", "accept_missing", "accept_dearer")
 # Of the page alone.
 NOT_IN_PLANS = (*CONFIRMED, "seconds", "shares", "expert_shares", "tolerance", "tolerance_percent")

@@ -33,6 +33,7 @@ from routing.models import Source
 from routing.sources.backend_for import backend_for
 from routing.sources.score_fields import has_own_score, offered_scores
 
+MENUS = ("target", "rule", "bound", "loss", "score")
 COSINE = "cosine_distance"
 NO_EMBEDDINGS = gettext_lazy(
     "Long texts are compared by their meaning, and this server names no embedding model: whoever runs it "
