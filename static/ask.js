@@ -25,12 +25,13 @@
     const text = from("ask");
     if (form === agreed || !text) return;
     const more = from("askMore") && document.getElementById(from("askMore"));
-    if (more === null) return;
+    // What would be shown is about to be another, or to come at all: the question waits for it.
+    const waits = more ? more.closest("[aria-busy=true]") : more === null && form.querySelector("[aria-busy=true]");
+    if (more === null && !waits) return;
     event.preventDefault();
     event.stopPropagation();
     if (dialog.open) return;
-    if (more?.closest("[aria-busy=true]")) {
-      // What would be shown is about to be another: the question waits for it.
+    if (waits) {
       document.addEventListener("htmx:afterRequest", () => form.requestSubmit(button), { once: true });
       return;
     }

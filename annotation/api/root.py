@@ -118,9 +118,11 @@ def api_docs(request: HttpRequest) -> HttpResponseBase:
 @public("GET")
 def api_errors(request: HttpRequest, code: str = "") -> HttpResponseBase:
     """The code that a problem's `type` names; without one all of them."""
-    if code:
-        if code not in ERROR_CODES:
+    if code and code not in ERROR_CODES:
+        if "text/html" not in request.headers.get("Accept", ""):
             raise Http404
+        return render(request, "api_errors.html", {"unknown": code}, status=404)
+    if code:
         return render(request, "api_errors.html", {"asked": ERROR_CODES[code]})
     context = {"statuses": codes_by_status().items(), "faults": FAULT_CODES.items()}
     return render(request, "api_errors.html", context)

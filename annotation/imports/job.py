@@ -91,7 +91,7 @@ class Chunk:
     problems: list[RowMessage] = field(default_factory=list)
 
 
-NO_ROW = none_usable("no_row_usable", gettext_noop("None of the %(count)s rows of %(file)s could be used."))
+NO_ROW = none_usable("no_row_usable", gettext_noop("No row of %(file)s could be used (of %(count)s)."))
 
 
 def run_import(context: JobContext) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit, limits
-from annotation.common.files import MODEL_OUTPUT
+from annotation.common.files import MODEL_OUTPUT, open_file
 from annotation.errors import ConflictError, InputError
 from annotation.imports.allowance import one_look
 from annotation.imports.check import refuse_doubling
@@ -27,6 +27,7 @@ from annotation.imports.faults import fault
 from annotation.imports.format_choice import SAMPLE, format_for
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Image, Importer, Problem, Record, Row
+from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.delivered import columns_of
 from annotation.imports.formats.excel import Excel
 from annotation.imports.formats.hugging_face import HuggingFace
@@ -100,6 +101,8 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "", en
         raise fault(words, where="file")
     encoding = encoding_of(stored_file, encoding)
     importer = registry.get(format_for(stored_file, format_name, encoding))
+    if isinstance(importer, Delimited):
+        _refuse_web_page(stored_file)
     project = stored_file.project
     sheets: list[str] = []
     with reading(stored_file, encoding=encoding, waiting=True) as opened:
@@ -142,6 +145,17 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "", en
 
 
 _Sample = tuple[list[dict[str, str]], list[tuple[str, str]], int, frozenset[str], list[str], list[Image]]
+
+
+def _refuse_web_page(stored_file: StoredFile) -> None:
+    """Raises InputError where what is to be a table is a page as a browser saved it."""
+    with open_file(stored_file) as file:
+        head = file.read(200).removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if head.startswith((b"<!doctype html", b"<html")):
+        words = gettext_noop(
+            "This seems to be a web page, and no table. Get the file that the page leads to, and import that."
+        )
+        raise fault(words, where=stored_file.original_name)
 
 
 def _first_readable(readers: Sequence[Importer], opened: Reading, rows: int) -> tuple[Importer, _Sample]:

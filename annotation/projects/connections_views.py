@@ -128,8 +128,10 @@ def connections(request: ProjectRequest) -> HttpResponseBase:
     return _list(request)
 
 
-@needs("connections.edit", "POST")
+@needs("connections.edit", "GET", "POST")
 def connection_new(request: ProjectRequest) -> HttpResponseBase:
+    if request.method != "POST":  # a refused form, loaded again
+        return redirect("connections", request.access.project.slug)
     kind = Connection.Kind.HUB if request.POST.get("kind") == Connection.Kind.HUB else Connection.Kind.S3
     form = (HubForm if kind == Connection.Kind.HUB else ConnectionForm)(request.POST)
     if form.is_valid():

@@ -471,6 +471,14 @@ class Run(models.Model):
         return self.loss == measured_elsewhere.NAME
 
     @property
+    def binary(self) -> bool:
+        """Whether the loss counts errors; else epsilon is a mean loss."""
+        try:
+            return make_loss(self.loss, self.loss_params, allow_import=False).binary
+        except CoreError:
+            return True  # of a run by people, and a loss of one's own: its certificate says what it is
+
+    @property
     def sorts_labels(self) -> bool:
         """Whether labels between which the loss finds no difference are one label, as it is not with numbers
         within a tolerance.

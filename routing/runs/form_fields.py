@@ -1,6 +1,7 @@
 """Fields of the forms of runs: shares, parameters, and what their controls say of help and faults."""
 
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -90,8 +91,11 @@ def percent_field(name: str, **options: Any) -> forms.DecimalField:
     )
 
 
+_PARAMETER = re.compile(r"([^=:]*[^=:\s])\s*[=:]\s*(\S.*)")
+
+
 class ParametersField(forms.CharField):
-    """Parameters as lines "name = value", or as a JSON object; the value is a mapping."""
+    """Parameters as lines "name = value" or "name: value", or a JSON object; the value is a mapping."""
 
     def __init__(self, name: str, **options: Any) -> None:
         widget = forms.Textarea(attrs=described(name, rows=2, spellcheck="false", autocomplete="off"))
@@ -112,9 +116,10 @@ class ParametersField(forms.CharField):
             return dict(read)
         found: dict[str, Any] = {}
         for line in filter(None, map(str.strip, text.splitlines())):
-            name, sign, given = (part.strip() for part in line.partition("="))
-            if not sign or not name or not given:
+            written = _PARAMETER.fullmatch(line)
+            if written is None:
                 raise forms.ValidationError(_("Write one parameter on each line, as name = value."))
+            name, given = written.groups()
             if name in found:
                 raise forms.ValidationError(_("%(name)s is given twice."), params={"name": name})
             found[name] = _value(given)

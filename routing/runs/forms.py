@@ -64,7 +64,6 @@ class BudgetForm(forms.Form):
         return {"budget": "" if run.budget is None else plain(run.budget)}
 
 
-MENUS = ("target", "rule", "bound", "loss", "score")
 CONFIRMED = ("anyway", "accept_unusable", "accept_missing", "accept_dearer")
 # Of the page alone.
 NOT_IN_PLANS = (*CONFIRMED, "seconds", "shares", "expert_shares", "tolerance", "tolerance_percent")
@@ -73,7 +72,7 @@ NOT_IN_PLANS = (*CONFIRMED, "seconds", "shares", "expert_shares", "tolerance", "
 class PlanForm(ToleranceFields, ReferenceFields):
     epsilon = percent_field(
         "epsilon",
-        label=_("At most this share of labels that differ from the reference"),
+        label=_("At most this share of labels that differ from the reference"),  # of losses that count errors
         initial=Decimal("0.05"),
     )
     alpha = percent_field(
@@ -191,7 +190,7 @@ class PlanForm(ToleranceFields, ReferenceFields):
         self.fields["expert"].choices = expert_choices(project)  # type: ignore[attr-defined]
         self.fields["expert_cost"].help_text = price_help(project)
         self._begin_with_the_loss_of(project)
-        follow_what_is_typed(self)
+        follow_what_is_typed(self, binary=self.options.binary)
         models = project.sources.order_by("position").values_list("name", flat=True)
         self.fields["leave_out"].choices = [(name, name) for name in models]  # type: ignore[attr-defined]
 
@@ -268,6 +267,16 @@ class PlanForm(ToleranceFields, ReferenceFields):
             cleaned |= dict.fromkeys(OF_EXPERTS)
         cleaned["suggestions"] = cleaned.get("suggestions") or None  # left out where nobody asks for them
         return cleaned
+
+    @property
+    def only_asks(self) -> bool:
+        """Whether nothing is wrong with the plan itself, and a start waits for a confirmation alone."""
+        return bool(self.errors) and set(self.errors) <= set(CONFIRMED)
+
+    @property
+    def faults(self) -> bool:
+        """Whether something in the plan itself is wrong."""
+        return bool(self.errors) and not self.only_asks
 
     @property
     def confirmations(self) -> list[forms.BoundField]:

@@ -31,11 +31,26 @@ class MissingAnswers:
 
     @property
     def in_words(self) -> str:
-        named = ", ".join(f"“{name[:60]}”" for name in self.names)
-        words = _(
-            "%(source)s: no answer was sent under the revision %(revision)s for %(count)s items that the run "
-            "would cover (%(names)s), and none can follow once it has begun."
+        return self._said(
+            _(
+                "%(source)s: no answer was sent under the revision %(revision)s for %(count)s items that the "
+                "run would cover (%(names)s), and none can follow once it has begun."
+            )
         )
+
+    @property
+    def before_measuring(self) -> str:
+        """The same for whoever is about to measure."""
+        return self._said(
+            _(
+                "%(source)s: no answer was sent under the revision %(revision)s for %(count)s items "
+                "(%(names)s). Those of them that measuring asks about stay without one under this revision, "
+                "whatever is sent later. Send the missing answers first."
+            )
+        )
+
+    def _said(self, words: str) -> str:
+        named = ", ".join(f"“{name[:60]}”" for name in self.names)
         more = "" if self.items == len(self.names) else ", …"
         return words % {
             "source": self.source,

@@ -21,7 +21,7 @@ from routing.runs.measurements import Measured
 from routing.runs.plan import PlanOutlook, outlook_of_plan
 from routing.runs.plan_choices import EPSILONS, promises_of_plan
 from routing.runs.plan_fields import columns_of_probabilities
-from routing.runs.plan_options import Option, plan_options
+from routing.runs.plan_options import MENUS, Option, plan_options
 from routing.runs.reference_api import ReferencesBody, references_part
 from routing.runs.roster_fields import ExpertsField, RosterField
 from routing.sources.api import UsabilityBody, usability_content
@@ -265,7 +265,7 @@ class Plan(ProjectView):
             p_varies=bool(asked.get("p_column")),
             leave_out=asked.get("leave_out", ()),
         )
-        menus = {name: [_option(entry) for entry in menu] for name, menu in vars(options).items()}
+        menus = {name: [_option(entry) for entry in options.of(name)] for name in MENUS}
         return Response({"options": menus, "p_columns": columns_of_probabilities(self.access.project)})
 
     @extend_schema(request=PlanFields, responses=OutlookBody)

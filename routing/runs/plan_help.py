@@ -14,6 +14,20 @@ DIGITS = 6
 """Most digits after the point of a percentage: as many as the fields take."""
 
 
+def epsilon_label(*, binary: bool) -> str:
+    if binary:
+        return _("At most this share of labels that differ from the reference")
+    return _("At most this mean loss against the reference")
+
+
+def _about_mean_loss(share: Decimal) -> str:
+    return _(
+        "%(share)s: over all delivered labels the mean loss, from 0 to 1 for each, may be at most %(mean)s "
+        "against the label that a person would give, or two people or an expert where the plan says so "
+        "below. The lower it is, the more items go to people."
+    ) % {"share": percent(share, DIGITS), "mean": plain(share)}
+
+
 def _about_epsilon(share: Decimal) -> str:
     part, whole = _counted(share)
     return _(
@@ -52,10 +66,15 @@ ABOUT: dict[str, Callable[[Decimal], str]] = {
 """Field -> its help at a share."""
 
 
-def follow_what_is_typed(form: forms.Form) -> None:
-    """Give the fields the help for what the form holds; where that is no share, for what they begin with."""
+def follow_what_is_typed(form: forms.Form, *, binary: bool) -> None:
+    """Give the fields the help for what the form holds; where that is no share, for what they begin with.
+    `binary` says whether its loss counts errors.
+    """
+    form.fields["epsilon"].label = epsilon_label(binary=binary)
     for name, about in ABOUT.items():
         field = form.fields[name]
+        if name == "epsilon" and not binary:
+            about = _about_mean_loss
         field.help_text = about(_typed(form, name) or Decimal(field.initial))
 
 

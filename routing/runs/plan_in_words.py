@@ -102,11 +102,21 @@ def _people_run_in_words(run: Run) -> list[tuple[str, str]]:
 
 
 def _epsilon_in_words(run: Run) -> str:
+    if not run.binary:
+        return _mean_loss_in_words(run)
     if run.by_expert:
         return _("At most so many labels may differ from the expert's (epsilon)")
     if run.reference == Run.Reference.SETTLED:
         return _("At most so many labels may differ from what two people, and a third, give (epsilon)")
     return _("At most so many labels may differ from people's (epsilon)")
+
+
+def _mean_loss_in_words(run: Run) -> str:
+    if run.by_expert:
+        return _("Mean loss against the expert's labels, at most (epsilon)")
+    if run.reference == Run.Reference.SETTLED:
+        return _("Mean loss against what two people, and a third, give, at most (epsilon)")
+    return _("Mean loss against people's labels, at most (epsilon)")
 
 
 def _reference_in_words(run: Run) -> list[tuple[str, str]]:

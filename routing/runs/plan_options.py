@@ -33,6 +33,7 @@ from routing.models import Source
 from routing.sources.backend_for import backend_for
 from routing.sources.score_fields import has_own_score, offered_scores
 
+MENUS = ("target", "rule", "bound", "loss", "score")
 COSINE = "cosine_distance"
 NO_EMBEDDINGS = gettext_lazy(
     "Long texts are compared by their meaning, and this server names no embedding model: whoever runs it "
@@ -178,8 +179,9 @@ class Option:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """The menus of a plan. Only what can yield a certificate is in them."""
+    """The menus of a plan. Only what can yield a certificate is in them. `binary`: the loss counts errors."""
 
+    binary: bool
     target: tuple[Option, ...]
     rule: tuple[Option, ...]
     bound: tuple[Option, ...]
@@ -209,13 +211,15 @@ def plan_options(
     """
     suited = losses_of_project(project)
     sources = list(Source.objects.filter(project=project).exclude(name__in=leave_out).order_by("position"))
+    binary = _binary(project, loss if loss in suited else "", loss_params or {})
     offered = choices(
         target if target in TARGETS else DEFAULT_TARGET,
-        binary=_binary(project, loss if loss in suited else "", loss_params or {}),
+        binary=binary,
         constant_p=not p_varies,
         later_scores=later_scores(sources),
     )
     return PlanOptions(
+        binary=binary,
         target=tuple(_option(choice) for choice in offered.targets),
         rule=tuple(_option(choice) for choice in offered.rules if RULES.get(choice.name).holds_level),
         bound=tuple(_option(choice) for choice in offered.bounds if BOUNDS.get(choice.name).certifies),

@@ -189,7 +189,7 @@ def _outlook(request: ProjectRequest, form: PlanForm, values: dict[str, Any]) ->
     except HypacError as error:
         if form.is_bound:
             add_error(form, error)
-        label = PlanForm.base_fields[error.where].label if error.where in PlanForm.base_fields else ""
+        label = form.fields[error.where].label if error.where in form.fields else ""
         return {"problems": [(label, error.message)]}
     return {
         "outlook": found,

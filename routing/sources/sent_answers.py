@@ -50,6 +50,18 @@ MOST_WORDS = 50
 LineProblem = tuple[str, str]
 
 
+RUN_RESTS = gettext_noop(
+    "A run rests on this revision, which had no answer for the item “%(name)s” when the run "
+    "began. Name a new revision in the source for the next run, and send all answers under "
+    "it."
+)
+ASKED_BEFORE = gettext_noop(
+    "When the models were measured, or for a run that was cancelled, this revision had no answer for the "
+    "item “%(name)s”, and what was paid for then stays. Name a new revision in the source, and send all "
+    "answers under it."
+)
+
+
 class Made(NamedTuple):
     """What was made of an entry: its answer, or where and why there is none."""
 
@@ -152,9 +164,7 @@ def send_answers(
     return job
 
 
-NO_LINE = none_usable(
-    "no_line_usable", gettext_noop("None of the %(count)s lines of %(file)s could be used.")
-)
+NO_LINE = none_usable("no_line_usable", gettext_noop("No line of %(file)s could be used (of %(count)s)."))
 
 
 def take_answers(context: JobContext) -> dict[str, Any]:
@@ -283,9 +293,10 @@ class _Reading:
         there = items.filter(pk__in=list(ours)).values_list("pk", flat=True)
         return found | {ours[pk]: pk for pk in there}
 
-    def _closed(self, ids: Sequence[int], known: dict[int, Any]) -> set[int]:
-        """Items without an answer under this revision for which it is too late: those in the pool of a run
-        that rests on it, and those that a run has asked about.
+    def _closed(self, ids: Sequence[int], known: dict[int, Any]) -> dict[int, str]:
+        """Items without an answer under this revision for which it is too late, each with the words that say
+        why: those in the pool of a run that rests on it, and those that the source was asked about before,
+        by a measurement or a run that was cancelled since.
 
         All of the pool, and not only what was asked: the calibration set stands for the pool only if the
         source says of each item what it would have said had the item been drawn. That it has nothing to say
@@ -296,18 +307,19 @@ class _Reading:
         ).exclude(state=Run.State.CANCELLED)
         missing = [item for item in ids if item not in known]
         if runs.filter(pool_hash="").exists():  # its job has not frozen the pool yet
-            return set(missing)
+            return dict.fromkeys(missing, RUN_RESTS)
         pool = PoolItem.objects.filter(of_items("item", missing), run__in=runs.values("pk"))
         asked = Prediction.objects.filter(
             of_items("item", missing), source=self._revision.source_id, fingerprint__in=self._fingerprints
         )
-        return set(pool.values_list("item_id", flat=True)) | set(asked.values_list("item_id", flat=True))
+        before = dict.fromkeys(asked.values_list("item_id", flat=True), ASKED_BEFORE)
+        return before | dict.fromkeys(pool.values_list("item_id", flat=True), RUN_RESTS)
 
     def _refusal(
-        self, line: Line, item: int | None, known: dict[int, Any], closed: set[int], *, tells: bool
+        self, line: Line, item: int | None, known: dict[int, Any], closed: dict[int, str], *, tells: bool
     ) -> str:
-        """Why a line cannot be used. The same words for every item that is closed: whoever reads them may
-        label, and is not to learn which are asked about.
+        """Why a line cannot be used. The same words for every item that a run has closed: whoever reads them
+        may label, and is not to learn which are asked about.
         """
         if item is None:
             return Words(gettext_noop("The project has no item “%(name)s”."), name=line.external_id[:60])
@@ -323,14 +335,7 @@ class _Reading:
                 name=name,
             )
         if item in closed:
-            return Words(
-                gettext_noop(
-                    "A run rests on this revision, which had no answer for the item “%(name)s” when the run "
-                    "began. Name a new revision in the source for the next run, and send all answers under "
-                    "it."
-                ),
-                name=name,
-            )
+            return Words(closed[item], name=name)
         served = line.answer.get("served_model", "")
         if served and self._revision.served_model and served != self._revision.served_model:
             return Words(

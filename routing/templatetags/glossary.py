@@ -8,7 +8,10 @@ register = template.Library()
 WORDS = {
     "epsilon": (
         _("epsilon (ε)"),
-        _("The largest share of the delivered labels that may differ from what counts as right."),
+        _(
+            "The largest share of the delivered labels that may differ from what counts as right; with a "
+            "loss that has values between 0 and 1, the largest mean loss."
+        ),
     ),
     "alpha": (
         _("alpha (α)"),

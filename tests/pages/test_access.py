@@ -168,7 +168,7 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "deliveries": {"GET": SEERS},
     "delivery_export": {"POST": LEADERS},
     "connections": {"GET": LEADERS},
-    "connection_new": {"POST": LEADERS},
+    "connection_new": {"GET": LEADERS, "POST": LEADERS},
     "connection_edit": {"GET": LEADERS, "POST": LEADERS},
     "connection_test": {"POST": LEADERS},
     "connection_delete": {"POST": LEADERS},

@@ -218,6 +218,10 @@ def test_the_address_of_a_code_is_a_page_for_everybody() -> None:
         assert "<table" not in page.content.decode(), "of one code alone"
     assert all(f"<code>{code}</code>" in listed for code in FAULT_CODES)
     problem(Client().get(reverse("api_error", args=["no_such_code"])), 404)
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = Client().get(reverse("api_error", args=["no_such_code"]), headers=browser)
+    assert (page.status_code, page["Content-Type"][:9]) == (404, "text/html")
+    assert "no error with the code no_such_code" in page.content.decode()
 
 
 def test_the_schema_names_the_codes_of_each_status() -> None:

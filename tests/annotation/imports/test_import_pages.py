@@ -184,7 +184,7 @@ class TestMapping:
             "Rows": "11",
             "New items": "9",
             "There already": "0",
-            "New, same content as another": "1",
+            "Of the new, same content as another": "1",
             "Cannot be used": "2",
         }
         assert "line 10, column “id”: “t0” is the id of line 2 of this file, too, which has" in page

@@ -117,6 +117,8 @@ class TestPreview:
             (b"", "empty"),
             (b"\xef\xbb\xbf \n", "empty"),
             (b"a,b\n", "no rows"),
+            (b"<!DOCTYPE html>\n", "seems to be a web page"),
+            (b"\xef\xbb\xbf \n<html lang='en'>\n<p>a,b</p>\n", "seems to be a web page"),
             (make_image(), "single image"),
             (b"%PDF-1.4\n\xff binary", "neither text"),
             (b"\x7fELF\0\0", "neither text"),
@@ -220,7 +222,7 @@ class TestImport:
         [
             (b"id,text\na,one\nb,caf\xe9\n", "line 3: This is not UTF-8"),
             (b'id,text\na,one\nb,"two\n', "line 3: The quotation marks"),
-            (b"id,text\na,\nb,\n", r"None of the 2 rows .* line 2, column “text”: It is empty"),
+            (b"id,text\na,\nb,\n", r"No row of .* \(of 2\)\. .* line 2, column “text”: It is empty"),
         ],
     )
     def test_a_file_that_breaks_off_adds_nothing(self, project, content, message) -> None:

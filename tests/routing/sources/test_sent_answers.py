@@ -62,6 +62,12 @@ def test_twice_in_one_file_counts_once_and_contradicts_itself_never(source) -> N
     assert SentAnswer.objects.get().answer["label"] == "cat"
 
 
+def test_a_line_may_name_its_item_as_a_table_does(source) -> None:
+    assert counts(sent(source, [{"id": "t0", "label": "cat"}])) == (1, 0, 0)
+    refused = sent(source, [{"id": "t1", "external_id": "t1", "label": "cat"}])
+    assert refused.error.startswith("No line of answers.jsonl could be used (of 1).")
+
+
 @pytest.mark.parametrize(
     ("line", "where", "words"),
     [
@@ -330,5 +336,5 @@ def test_problems_are_told_in_the_order_of_the_lines_whatever_is_wrong_with_them
     unknown, unread = {"external_id": "t9", "label": "cat"}, {"external_id": "t1", "label": "emu"}
     job = sent(source, [unknown, unread, unknown, "{"])
     assert [where.partition(",")[0] for where in problems(job)] == ["line 1", "line 2", "line 3", "line 4"]
-    assert "None of the 4 lines" in job.error
+    assert "could be used (of 4)" in job.error
     assert "line 1: The project has no item" in job.error

@@ -42,12 +42,15 @@ def read_line(
     text: str, format_name: str, spec: TaskSpec, reader: ValueReader, *, id_field: str = ""
 ) -> Line:
     """An answer from a line; where no format is named, the line tells. `id_field` names the item where that
-    is not `external_id`, in lines that have it. Raises InputError, with the field.
+    is not `external_id`, in lines that have it; without it an `id` does, as in tables. Raises InputError,
+    with the field.
     """
     entry = _object(text)
     if id_field and id_field in entry:
         entry[ITEM] = entry.pop(id_field)
     if (format_name or (OPENAI_BATCH if "custom_id" in entry else PREDICTIONS)) == PREDICTIONS:
+        if "id" in entry and ITEM not in entry and "custom_id" not in entry:
+            entry[ITEM] = entry.pop("id")
         sent = sent_from(entry, reader)
         return Line(sent.external_id, sent.answer)
     return _of_batch(entry, spec, reader)
