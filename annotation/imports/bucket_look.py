@@ -29,6 +29,7 @@ from annotation.outside.buckets import (
     CHANGED_MEANWHILE,
     KEYS_REFUSED,
     NO_SUCH_OBJECT,
+    OTHER_BYTES,
     REFUSED,
     Bucket,
     Found,
@@ -37,8 +38,10 @@ from annotation.outside.buckets import (
 )
 from annotation.outside.connections import place_of
 from annotation.outside.hub import REFUSED as HUB_REFUSED, TOKEN_REFUSED, Repository
+from annotation.outside.net.client import HEADER_NOT_SENT
 from annotation.permissions import access_to
 from annotation.ports import routing_port
+from annotation.storable import NOT_STORED
 from annotation.words import Words
 
 AT_ONCE = 1000
@@ -47,6 +50,8 @@ MOST_KEY_BYTES = 1024
 MOST_DENIED = 20
 """So many objects in a row that the store does not hand out end a look: then it is not about one of them."""
 DENIED = {KEYS_REFUSED.code, REFUSED.code, TOKEN_REFUSED.code, HUB_REFUSED.code}
+NOT_AS_LISTED = {OTHER_BYTES.code, HEADER_NOT_SENT.code}
+"""What the store gives of an object, or calls it by, is not as it was listed: that, too, is about one."""
 ONCE = WROTE, LISTED = "wrote_deliveries", "listed_files"
 FIELDS = ("file", "key", "format", "id_column", "text_column", "keep_labels", "add_duplicates", "encoding")
 
@@ -193,6 +198,10 @@ class _Look:
             if error.code != CHANGED_MEANWHILE.code:
                 raise
             self._left.append(row.pk)  # the next look finds it as it is then
+        except HypacError as error:
+            if error.code not in NOT_AS_LISTED:
+                raise
+            self._deny(row, error)
         if stored is not None:
             self._read, self._denied_in_a_row = self._read + 1, 0
             self._check_again()
@@ -322,10 +331,11 @@ def _why(error: HypacError) -> dict[str, Any]:
 
 def _storable_key(key: str) -> str:
     """The key; of one that cannot be stored a name that tells it apart, and that `checked_key` refuses."""
-    if len(key.encode()) <= MOST_KEY_BYTES and "\0" not in key:
+    written = key.encode(errors="surrogatepass")
+    if len(written) <= MOST_KEY_BYTES and not NOT_STORED.search(key):
         return key
-    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
-    return f"{key[:1000].replace(chr(0), '?')}/./{digest}"
+    short = written[:1000].decode(errors="ignore")  # of bytes: an index holds no more of them
+    return f"{NOT_STORED.sub('?', short)}/./{hashlib.sha256(written).hexdigest()[:16]}"
 
 
 def _place(sync: BucketSync) -> tuple[str, ...]:

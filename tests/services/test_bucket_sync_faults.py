@@ -1,5 +1,6 @@
 """One object that cannot be read or named does not stop what else is in a synchronised bucket."""
 
+import gzip
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -63,7 +64,10 @@ def test_many_denied_objects_hold_up_none_that_come_later(sync, bucket, monkeypa
     assert looked(sync).state == Job.State.DONE, "nobody is told of it again"
 
 
-@pytest.mark.parametrize("key", ["in/" + "x" * 1100 + ".csv", "in/" + "é" * 600 + ".csv", "in/a\0b.csv"])
+KEYS = ["in/" + "x" * 1100 + ".csv", "in/" + "é" * 600 + ".csv", "in/a\0b.csv", "in/a\ud800b.csv"]
+
+
+@pytest.mark.parametrize("key", KEYS)
 def test_a_key_that_cannot_be_kept_is_named_and_the_others_go_on(sync, monkeypatch, key):
     found = Client.found
 
@@ -79,6 +83,36 @@ def test_a_key_that_cannot_be_kept_is_named_and_the_others_go_on(sync, monkeypat
     assert refused.key.startswith(key[:4])
     assert "1,024 bytes" in refused.error
     assert looked(sync).result["found"] == 0
+
+
+def test_the_name_of_such_a_key_is_short_enough_for_an_index_of_postgresql():
+    key = "in/" + "".join(chr(0x4E00 + number * 37 % 20_000) for number in range(1100))
+    assert len(bucket_look._storable_key(key).encode()) < 1100
+    assert bucket_look._storable_key(key) != bucket_look._storable_key(key + "x")
+
+
+def test_an_object_that_is_stored_compressed_is_read_as_it_is_stored(sync, bucket):
+    packed = gzip.compress(rows(*(f"z{number}" for number in range(50))))
+    bucket.client.put_object(Bucket=bucket.name, Key="in/a.csv", Body=packed, ContentEncoding="gzip")
+    assert looked(sync).result["taken"] == 3
+    assert {"z0", "z49", "b", "c"} <= names(sync.connection.project)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"), [({"size": 500}, "in place of 500"), ({"etag": "a\r\nb"}, "header")]
+)
+def test_an_object_that_is_not_as_listed_holds_up_no_other(sync, monkeypatch, change, why):
+    found = Client.found
+
+    def lying(self: Client, *args: Any, **options: Any) -> Iterator[Found]:
+        for one in found(self, *args, **options):
+            yield one._replace(**change) if one.key == "in/a.csv" else one
+
+    monkeypatch.setattr(Client, "found", lying)
+    job = looked(sync)
+    assert job.state == Job.State.DONE, job.error
+    assert states(sync) == {"in/a.csv": "waiting", "in/b.csv": "taken", "in/c.csv": "taken"}
+    assert why in sync.files.get(key="in/a.csv").error
 
 
 def test_a_listing_ends_in_time(sync, monkeypatch):

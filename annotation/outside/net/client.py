@@ -213,7 +213,10 @@ class GuardedClient:
                 if not read_content:
                     self._skip(answer)
                     return NetResponse(answer.status, headers, b"")
-                return NetResponse(answer.status, headers, self._body(answer, headers, target))
+                # A range is one of what is stored, which says how it is compressed and ends anywhere.
+                as_stored = any(name.lower() == b"range" for name, _value in request.headers)
+                encoding = "identity" if as_stored else headers.get("content-encoding", "identity")
+                return NetResponse(answer.status, headers, self._body(answer, encoding, target))
             finally:
                 answer.close()
         except httpcore.TimeoutException:
@@ -239,10 +242,10 @@ class GuardedClient:
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.RemoteProtocolError, NetError):
             return
 
-    def _body(self, answer: httpcore.Response, headers: httpx.Headers, target: Target) -> bytes:
+    def _body(self, answer: httpcore.Response, encoding: str, target: Target) -> bytes:
         try:
             content = bytearray()  # and no list: an answer may come in pieces of a byte
-            for part in _decoded(answer, headers, self._max_bytes):
+            for part in _decoded(answer, encoding, self._max_bytes):
                 content += part
                 if len(content) > self._max_bytes:
                     most = f"{self._max_bytes:,}"
@@ -294,10 +297,10 @@ def _headers(answer: httpcore.Response, target: Target) -> httpx.Headers:
     )
 
 
-def _decoded(answer: httpcore.Response, headers: httpx.Headers, most: int) -> Iterator[bytes]:
+def _decoded(answer: httpcore.Response, encoding: str, most: int) -> Iterator[bytes]:
     """The content in parts, none much larger than `most` whatever it was compressed from. Raises
     ValueError or zlib.error where it cannot be decompressed."""
-    encoding = headers.get("content-encoding", "identity").strip().lower()
+    encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         yield from answer.iter_stream()
         return
