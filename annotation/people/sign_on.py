@@ -203,7 +203,8 @@ def _take_over(user: User, claims: Claims) -> None:
             if user.email:
                 note(user, "account.email_changed", by=None)
             user.email_confirmed_at = None
-        if claims.get("email_verified") is True:
+        # Without signs that it had there it may be another mailbox.
+        if claims.get("email_verified") is True and email == claims["email"]:
             user.email_confirmed_at = user.email_confirmed_at or user.signed_on_at
         user.email = email
     user.save(update_fields=["signed_on_at", "first_name", "last_name", "email", "email_confirmed_at"])

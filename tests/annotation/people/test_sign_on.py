@@ -51,6 +51,12 @@ def test_the_first_log_in_makes_an_account_and_later_ones_find_it(provider, clie
     assert (user.username, user.email) == ("ada", "ada@new.example")
 
 
+@pytest.mark.parametrize("told", ["anna@lab.example\u200b", "anna@lab.example ", "anna@lab\x00.example"])
+def test_an_address_that_is_stored_otherwise_than_it_was_verified_counts_as_unconfirmed(provider, told):
+    user = signed_on("9", preferred_username="mal", email=told, email_verified=True)
+    assert (user.email, user.email_confirmed_at) == ("anna@lab.example", None)
+
+
 def test_the_log_in_page_leads_there_and_nobody_is_sent_to_another_site(provider, client):
     page = client.get("/login/?next=/account/").content.decode()
     assert 'href="/sign-on/?next=/account/"' in page
