@@ -182,6 +182,8 @@ def _people(archive: Archive) -> Iterator[Person]:
         known = person.name in names or person.number in numbers
         if not isinstance(person.name, str) or not 0 < len(person.name) <= LONGEST_NAME or known:
             raise InputError("The row cannot be used: it has no name of its own.", where=where)
+        if not person.name.isprintable():  # it is told in a terminal, and becomes a username here
+            raise InputError("The row cannot be used: its name has control characters.", where=where)
         names.add(person.name)
         numbers.add(person.number)
         yield person

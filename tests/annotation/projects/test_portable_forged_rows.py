@@ -11,6 +11,7 @@ from annotation import failures
 from annotation.errors import InputError
 from annotation.models import Job, Project
 from hypac_site.portable import archive
+from hypac_site.portable.manifest import PEOPLE
 from hypac_site.portable.placing import import_project
 from hypac_site.portable.said import COLUMNS, SENTENCES
 from hypac_site.portable.tables import cleaned
@@ -74,6 +75,14 @@ ROWS: dict[str, tuple[Callable[[Lines], Any], str]] = {
 def test_what_no_export_would_write(good: Path, tmp_path: Path, case: str) -> None:  # noqa: F811
     change, words = ROWS[case]
     refused(forged(good, tmp_path / "p.zip", change), words)
+
+
+@pytest.mark.parametrize("sign", ["\x1b[2J", "\r\n", "\x9b", "\u202e"])
+def test_names_of_people_say_nothing_to_a_terminal(good: Path, tmp_path: Path, sign: str) -> None:  # noqa: F811
+    def change(all_: Lines) -> None:
+        all_[PEOPLE].append({"number": 10**9, "name": f"ann{sign}", "erased_at": None})
+
+    refused(forged(good, tmp_path / "forged.zip", change), "control characters")
 
 
 def test_a_line_is_no_longer_than_memory_bears() -> None:
