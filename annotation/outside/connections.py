@@ -59,8 +59,9 @@ def create_connection(*, project: Project, actor: User, secret: str = "", **fiel
 def update_connection(
     *, connection: Connection, actor: User, secret: str | None = None, **fields: Any
 ) -> Connection:
-    """Change some fields. Where another address, or another data set, is entered the secret has to be
-    entered, too: nobody can have a stored one sent to a place of their own, or read others' data with it.
+    """Change some fields. With another address, bucket or data set, or a folder that does not lie in the one
+    before, the secret has to be entered, too: nobody can have a stored one sent to a place of their own, or
+    read others' data with it.
 
     Raises as `create_connection`, and InputError where deliveries would be imported again.
     """
@@ -73,8 +74,12 @@ def update_connection(
         changed = [name for name, value in values.items() if getattr(current, name) != value]
         if "endpoint" in changed and secret is None:
             raise InputError(_("Enter the secret key again with the new address."), where="secret")
-        if current.is_hub and "bucket" in changed and secret is None and current.secret:
-            raise InputError(_("Enter the token again with the new data set."), where="secret")
+        wider = "prefix" in changed and not values["prefix"].startswith(current.prefix)
+        if ("bucket" in changed or wider) and secret is None and current.secret:
+            words = _("Enter the token again with the new data set or folder.")
+            if not current.is_hub:
+                words = _("Enter the secret key again with the new bucket or folder.")
+            raise InputError(words, where="secret")
         for name in changed:
             setattr(current, name, values[name])
         moved = [name for name in ("prefix", "bucket", "endpoint") if name in changed]

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit, mail
 from annotation.errors import ConflictError, InputError, NotAllowedError, Refusal
-from annotation.models import AuditEvent, Invitation, Membership, Project, User
+from annotation.models import AuditEvent, Invitation, Mail, Membership, Project, User
 from annotation.models.projects import LONG_COLUMNS
 from annotation.outside.secrets import encrypt
 from annotation.people.members import check_role, checked_user, join, save_new
@@ -70,6 +70,12 @@ CODES = {
 UNANSWERED = Q(user__isnull=False, uses=0, revoked_at__isnull=True, declined_at__isnull=True)
 
 
+MOST_TO_ONE = 5
+"""Letters that invite one address, as long as letters are kept (a month)."""
+MOST_LETTERS = 100
+"""Letters of one person in a day."""
+
+
 def create_invitation(
     *, project: Project, actor: User, role: str, max_uses: int, days: int, note: str = "", email: str = ""
 ) -> tuple[Invitation, str]:
@@ -92,6 +98,8 @@ def create_invitation(
         raise InputError(_("This server sends no mail. Pass the link on yourself."), where="email")
     if email and max_uses != 1:
         raise InputError(_("A link that is sent to one person is for one person."), where="max_uses")
+    if email:
+        _refuse_too_many(actor, email)
     token = secrets.token_urlsafe(32)
     with transaction.atomic():
         invitation = Invitation.objects.create(
@@ -108,12 +116,26 @@ def create_invitation(
             actor=actor,
             action="invitation.made",
             target=f"invitation:{invitation.pk}",
-            data={"role": role, "max_uses": max_uses, "days": days},
+            data={"role": role, "max_uses": max_uses, "days": days} | ({"mailed": True} if email else {}),
         )
         if email:
             said = {"invitation": invitation.pk, "name": project.name, "who": actor.username, "role": role}
             mail.store_mail(kind=mail.INVITATION, to=email, data=said, secret=encrypt(token))
     return invitation, token
+
+
+def _refuse_too_many(actor: User, email: str) -> None:
+    """The server writes to strangers in its own name: not as often as somebody likes."""
+    sent = Mail.objects.filter(kind=mail.INVITATION)
+    of_today = sent.filter(created_at__gte=timezone.now() - timedelta(days=1), data__who=actor.username)
+    if sent.filter(to__iexact=email).count() >= MOST_TO_ONE or of_today.count() >= MOST_LETTERS:
+        raise InputError(
+            _(
+                "This server has sent enough invitations to this address, or from you today. Pass the link "
+                "on yourself."
+            ),
+            where="email",
+        )
 
 
 def revoke_invitation(*, invitation: Invitation, actor: User) -> None:

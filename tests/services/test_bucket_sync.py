@@ -22,7 +22,7 @@ from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
 from annotation.outside.connections import update_connection
 from routing.ports import Routing
 from testbed.factories import add_member, make_project
-from testbed.object_store import Bucket
+from testbed.object_store import SECRET, Bucket
 from tests.services.test_connections import connected, done
 
 pytestmark = pytest.mark.django_db
@@ -346,7 +346,7 @@ class TestFaults:
         looked(sync)
         other = object_store.bucket()
         put(other, "in/a.csv", rows("z"))
-        update_connection(connection=sync.connection, actor=sync.user, bucket=other.name)
+        update_connection(connection=sync.connection, actor=sync.user, bucket=other.name, secret=SECRET)
         sync.connection.refresh_from_db()
         assert looked(sync).result["taken"] == 1
         assert "z" in names(sync.connection.project)

@@ -151,11 +151,13 @@ class TestSettings:
             save_sync(connection=connection, actor=project.created_by, how=HOW)
         for connection, name, value in ((other, "prefix", "data"), (third, "bucket", bucket.name)):
             with pytest.raises(InputError, match="imported again") as raised:
-                update_connection(connection=connection, actor=project.created_by, **{name: value})
+                update_connection(
+                    connection=connection, actor=project.created_by, secret="s", **{name: value}
+                )
             assert raised.value.where == name
             connection.refresh_from_db()
             assert getattr(connection, name).rstrip("/") != value
-        update_connection(connection=other, actor=project.created_by, prefix="still/apart")
+        update_connection(connection=other, actor=project.created_by, prefix="still/apart", secret="s")
 
     def test_nothing_is_delivered_by_hand_into_a_folder_that_is_taken_from(self, bucket):
         sync = synchronised(make_project(), bucket)

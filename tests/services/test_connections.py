@@ -195,6 +195,10 @@ class TestConnections:
             )
         changed = update_connection(connection=connection, actor=project.created_by, name="new", prefix="x")
         assert (changed.name, changed.prefix) == ("new", "x/")
+        for wider in ({"bucket": "payroll"}, {"prefix": ""}, {"prefix": "y"}):
+            with pytest.raises(InputError, match="secret key again with the new bucket or folder"):
+                update_connection(connection=connection, actor=project.created_by, **wider)
+        update_connection(connection=connection, actor=project.created_by, prefix="x/within")
         update_connection(
             connection=connection, actor=project.created_by, endpoint="https://store.example.org", secret="s"
         )

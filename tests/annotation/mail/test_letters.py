@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from annotation.common import events
 from annotation.common.mail import tell_of_log_in
+from annotation.errors import InputError
 from annotation.labelling import queue
 from annotation.mail.digest import post_digests
 from annotation.mail.letters import LOG_IN
 from annotation.mail.sending import send_due
 from annotation.models import Invitation, Mail, Project, User
-from annotation.people.invitations import revoke_invitation
+from annotation.people.invitations import MOST_LETTERS, create_invitation, revoke_invitation
 from annotation.projects.audit_words import ACTIONS
 from testbed.factories import add_member, make_items, make_project, make_user
 from testbed.mail_server import words_of
@@ -164,3 +165,23 @@ def test_how_somebody_logs_in_is_told_whatever_they_wish(server) -> None:
         words = words_of(letter)
         assert "the account ann" in words
         assert "https://labels.example/account/" in words
+
+
+def test_strangers_are_not_written_to_as_often_as_somebody_likes(project) -> None:
+    owner = project.created_by
+
+    def invite(to: str) -> None:
+        asked = {"project": project, "actor": owner, "role": "annotator", "max_uses": 1, "days": 1}
+        create_invitation(**asked, email=to)
+
+    for _ in range(5):
+        invite("stranger@example.org")
+    with pytest.raises(InputError, match="enough invitations"):
+        invite("Stranger@example.org")
+    Mail.objects.bulk_create(
+        Mail(kind="invitation", to=f"{n}@example.org", data={"who": owner.username}, state="sent")
+        for n in range(MOST_LETTERS)
+    )
+    with pytest.raises(InputError, match="or from you today"):
+        invite("another@example.org")
+    assert Invitation.objects.count() == 5
