@@ -243,7 +243,7 @@ def test_an_idle_night_writes_nothing_and_a_new_delivery_leaves_no_older_file(
     status, said, requests = told(*words, "--since", "newest", replies=replies)
     assert json.loads(requests[3].content)["since"] == 11
     left = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(left) == {"labels.parquet", "manifest.json", "labels.jsonl", "notes.txt"}
+    assert set(left) == {".hypac.json", "labels.parquet", "manifest.json", "labels.jsonl", "notes.txt"}
     assert left["labels.jsonl"] == b"changed by somebody"
 
 

@@ -61,6 +61,7 @@ def test_from_a_csv_to_a_certified_delivery(live: LiveSite, delivered: Delivered
     folder = delivered.folder / "delivery"
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert names == {
+        ".hypac.json",  # whose files they are
         "labels.csv",
         "labels.jsonl",
         "certificate.json",

@@ -34,7 +34,7 @@ from testbed.measured import (
 from testbed.worlds import make_world
 from tests.routing.sources.sending import sent, uploaded
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def asked(client, world, name="api_run_losses", user=None):
