@@ -49,4 +49,4 @@ class AnnotationConfig(AppConfig):
         jobs.register(batches.KIND, batches.withdraw_work, title=gettext_noop("Withdrawal of work"))
         pre_migrate.connect(checks.refuse_too_old, sender=self)
         post_migrate.connect(append_only.install, sender=self)
-        post_migrate.connect(agreed_settings.note, sender=self)
+        post_migrate.connect(agreed_settings.note_after_migrate, sender=self)

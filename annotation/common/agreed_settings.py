@@ -30,11 +30,15 @@ _NAMES = (
 )
 
 
-def note(using: str = "default", **_: Any) -> None:
-    """Receiver of `post_migrate`: from now on all hosts are to have what this one has."""
-    if using != "default":
-        return  # a copy that is being made
-    if AgreedSettings._meta.db_table in connections[using].introspection.table_names():
+def note_after_migrate(using: str = "default", plan: Any = None, **_: Any) -> None:
+    """Receiver of `post_migrate`, which a flush sends, too, without a plan."""
+    if using == "default" and plan is not None:  # no copy that is being made
+        note()
+
+
+def note() -> None:
+    """From now on all hosts are to have what this one has."""
+    if AgreedSettings._meta.db_table in connections["default"].introspection.table_names():
         AgreedSettings.objects.update_or_create(pk=1, defaults={"fingerprints": fingerprints()})
 
 

@@ -170,7 +170,7 @@ def _given(image: Frame, kind: Shapes[Any], *, row: int, annotator: str, empty: 
     item = int(number[1]) if number else None
     value, problem = _value(image, kind, empty)
     if item is None:
-        problem = _("Its name begins with no item's number, as those of the archive do.")
+        value, problem = None, _("Its name begins with no item's number, as those of the archive do.")
     return Given(row, item, value, annotator, problem=problem)
 
 
