@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
-from hypac_verify.reading import Document, UnusableError, parse
+from hypac_verify.reading import Document, list_in
 from hypac_verify.shares import share
 
 SIDES = ("x", "y", "width", "height")
@@ -41,11 +41,8 @@ def same_boxes(given: Document) -> Callable[[str, str], bool] | None:
 
 def _boxes(text: str) -> Mapping[str, list[Box]] | None:
     """By label; None where it is no list of boxes."""
-    try:
-        entries = parse(text.encode(), "a label")
-    except UnusableError:
-        return None
-    if not isinstance(entries, list) or len(entries) > MOST:
+    entries = list_in(text, MOST)
+    if entries is None:
         return None
     found: dict[str, list[Box]] = {}
     for entry in entries:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import accumulate
 
-from hypac_verify.reading import Document, UnusableError, parse
+from hypac_verify.reading import Document, list_in
 from hypac_verify.shares import share
 
 KEYS = {"label", "size", "counts"}
@@ -39,11 +39,8 @@ def same_masks(given: Document) -> Callable[[str, str], bool] | None:
 
 def _masks(text: str) -> tuple[Size | None, Mapping[str, Intervals]] | None:
     """Height and width, where there is a mask, and what is covered by label; None for no list of masks."""
-    try:
-        entries = parse(text.encode(), "a label")
-    except UnusableError:
-        return None
-    if not isinstance(entries, list) or len(entries) > MOST:
+    entries = list_in(text, MOST)
+    if entries is None:
         return None
     sizes, found = set[Size](), dict[str, Intervals]()
     for entry in entries:

@@ -109,6 +109,15 @@ def parse(data: bytes, where: str) -> Any:
     return value
 
 
+def list_in(text: str, most: int) -> list[Any] | None:
+    """What a label or an answer is; None where it is no JSON list of at most so many entries."""
+    try:
+        entries = parse(text.encode(), "a label")
+    except UnusableError:
+        return None
+    return entries if isinstance(entries, list) and len(entries) <= most else None
+
+
 def canonical(value: object) -> bytes:
     """The one spelling of a document: sorted keys, no spaces, UTF-8 ("The certificate")."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
