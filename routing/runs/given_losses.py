@@ -5,7 +5,7 @@ label or answer does not count.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _, gettext_noop
@@ -38,13 +38,13 @@ class ToMeasure:
         return hashlib.sha256(canonical_bytes(said)).hexdigest()
 
 
-def to_measure_of(items: Sequence[int], rows: Sequence[CalibrationRow]) -> list[ToMeasure]:
-    """What is to be measured of labelled rows, whose items' keys are `items`."""
-    return [
-        ToMeasure(item, row.item_id, row.label, row.answers)
-        for item, row in zip(items, rows, strict=True)
-        if row.label is not None and any(answer is not None for answer in row.answers)
-    ]
+def what_to_measure(
+    item: int, name: str, label: str | None, answers: tuple[str | None, ...]
+) -> ToMeasure | None:
+    """None where nothing is: without a label, or without a usable answer."""
+    if label is None or all(answer is None for answer in answers):
+        return None
+    return ToMeasure(item, name, label, answers)
 
 
 def given_losses(run: Run, items: Collection[int] | None = None) -> dict[int, GivenLosses]:
@@ -53,25 +53,20 @@ def given_losses(run: Run, items: Collection[int] | None = None) -> dict[int, Gi
     return {row.item_id: row for row in (rows if items is None else rows.filter(item__in=items))}
 
 
-def measured(wanted: Sequence[ToMeasure], given: Mapping[int, GivenLosses]) -> dict[int, GivenLosses]:
-    """What counts of what came, by item: what is of this label and these answers."""
-    return {
-        one.item: given[one.item]
-        for one in wanted
-        if one.item in given and given[one.item].measured == one.measured
-    }
-
-
 def with_given_losses(run: Run, items: Sequence[int], rows: Sequence[CalibrationRow]) -> list[CalibrationRow]:
-    """The labelled rows with what was measured. Raises JobFailedError where something was not."""
-    wanted = to_measure_of(items, rows)
-    found = measured(wanted, given_losses(run))
-    if missing := next((one for one in wanted if one.item not in found), None):
-        raise NOT_MEASURED.error(item=missing.name)
-    return [
-        replace(row, losses=tuple(found[item].losses)) if item in found else row
-        for item, row in zip(items, rows, strict=True)
-    ]
+    """The rows, whose items' keys are `items`, with what was measured of them. Raises JobFailedError where
+    something was not, or of another label or answer.
+    """
+    given, found = given_losses(run), list[CalibrationRow]()
+    for item, row in zip(items, rows, strict=True):
+        wanted, there = what_to_measure(item, row.item_id, row.label, row.answers), given.get(item)
+        if wanted is None:
+            found.append(row)
+        elif there is None or there.measured != wanted.measured:
+            raise NOT_MEASURED.error(item=wanted.name)
+        else:
+            found.append(replace(row, losses=tuple(there.losses)))
+    return found
 
 
 def given_anew(run: Run) -> int:

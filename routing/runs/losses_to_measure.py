@@ -15,7 +15,7 @@ from annotation.errors import ConflictError
 from annotation.models import Item, WorkBatch
 from routing.common.states import State
 from routing.models import DrawItem, GivenLosses, Run, WantedLosses
-from routing.runs.given_losses import ToMeasure
+from routing.runs.given_losses import ToMeasure, what_to_measure
 from routing.runs.load_calibration import records_at
 from routing.runs.usable_answers import table_of_answers
 
@@ -153,8 +153,10 @@ def _read(run: Run, batch: WorkBatch, items: Sequence[int]) -> list[ToMeasure]:
     labels = records_at(batch, batch.locked_at, items)
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
     answers, _scores = table_of_answers(run, run_sources, items)
-    return [
-        ToMeasure(item, names[item], as_text(labels[item]), tuple(answers[item]))
+    found = (
+        what_to_measure(
+            item, names[item], as_text(labels[item]) if item in labels else None, tuple(answers[item])
+        )
         for item in items
-        if item in labels and any(one is not None for one in answers[item])
-    ]
+    )
+    return [one for one in found if one is not None]
