@@ -83,8 +83,10 @@ class RunList(ProjectView):
         asked = {name: fields.pop(name) for name in ONLY_WHERE_DUE}
         if why := why_not_due(project, target=fields.get("target"), **asked):
             raise ConflictError(why.words, code="no_run_due")
-        sources = sources_of(project, leave_out=fields.get("leave_out", ()))
-        missing = missing_answers(project, sources, target=fields.get("target") or DEFAULT_TARGET)
+        missing = []
+        if fields["accept_missing"]:  # else a run that begins lacks none
+            sources = sources_of(project, leave_out=fields.get("leave_out", ()))
+            missing = missing_answers(project, sources, target=fields.get("target") or DEFAULT_TARGET)
         run = start_run(
             project=project,
             user=cast(User, request.user),
