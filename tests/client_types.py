@@ -1,11 +1,10 @@
 """The types of what the Python client gives, made from the API's schema: `python -m tests.client_types`."""
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import django
+from tests.openapi import write
 
 FILE = Path(__file__).resolve().parent.parent / "clients/python/hypac_client/models.py"
 HEAD = '''"""What the API answers with, as types. Made from its schema by `python -m tests.client_types`.
@@ -106,17 +105,5 @@ def _kind_of_value(described: Schema, known: Schema) -> str:
             return SIMPLE.get(str(kind), "Any")
 
 
-def written() -> str:
-    """The file as it has to be."""
-    import_module("hypac_site.urls")  # views cannot be imported where the generator comes first
-    from drf_spectacular.generators import SchemaGenerator
-
-    return module(SchemaGenerator().get_schema(public=True))
-
-
 if __name__ == "__main__":
-    import os
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
-    django.setup()
-    FILE.write_text(written())
+    write(FILE, module)

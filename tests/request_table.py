@@ -1,12 +1,10 @@
 """The table of the API's requests in docs/, made from its schema: `python -m tests.request_table`."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
-import django
-
 from tests.error_table import DOCS, as_csv
+from tests.openapi import write
 
 FILE = DOCS / "requests.csv"
 HEAD = ("method", "address", "in the query", "body", "what it does")
@@ -43,17 +41,5 @@ def _body(operation: Schema, schema: Schema) -> str:
     return " ".join(described.get("properties", ()))
 
 
-def written() -> str:
-    """The file as it has to be."""
-    import_module("hypac_site.urls")  # views cannot be imported where the generator comes first
-    from drf_spectacular.generators import SchemaGenerator
-
-    return table(SchemaGenerator().get_schema(public=True))
-
-
 if __name__ == "__main__":
-    import os
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
-    django.setup()
-    FILE.write_text(written())
+    write(FILE, table)

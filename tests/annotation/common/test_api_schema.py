@@ -2,12 +2,11 @@
 
 import csv
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pytest
 
-from tests import request_table
+from tests import openapi, request_table
 from tests.client_types import FILE, module
 
 pytestmark = pytest.mark.costly
@@ -34,11 +33,7 @@ class Described:
 
 @pytest.fixture(scope="module")
 def generator() -> Any:
-    """Imported once the site's views are: they cannot be where it comes first."""
-    import_module("hypac_site.urls")
-    from drf_spectacular.generators import SchemaGenerator
-
-    return SchemaGenerator()
+    return openapi.generator()
 
 
 @pytest.fixture(scope="module")

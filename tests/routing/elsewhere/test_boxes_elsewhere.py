@@ -54,17 +54,18 @@ def drawn(tasks, truth, regions=regions):
     ]
 
 
-@pytest.mark.parametrize(("loss", "epsilon"), [("box_f1", "0.12"), ("boxes_right", "0.1")])
-def test_from_a_zip_and_predictions_to_a_delivery_that_holds(client, storage, tmp_path, loss, epsilon):
-    world, truth = world_of_boxes(150)
-    run = world.start(m=90, p=Decimal(1), epsilon=Decimal(epsilon), loss=loss)
+def delivered_from_elsewhere(client, world, truth, tmp_path, *, loss, epsilon, code, regions=regions):
+    """The files of a run whose people draw in another program from its calibration set to its end, which are
+    what was drawn, and hold; `code` is how the verifier ends.
+    """
+    run = world.start(m=90, p=Decimal(1), epsilon=epsilon, loss=loss)
     world.do("prepare_run")
-    rows = drawn(work(client, world, part="calibration"), truth)
+    rows = drawn(work(client, world, part="calibration"), truth, regions)
     assert back(client, world, rows, part="calibration")["stored"] == len(rows)
     run.refresh_from_db()
     run = world._route(world._analyse(run))
     assert run.certificate.certified
-    rows = drawn(work(client, world), truth)
+    rows = drawn(work(client, world), truth, regions)
     assert back(client, world, rows)["stored"] == len(rows)
     run.refresh_from_db()
     assert run.state == Run.State.COMPLETE
@@ -72,7 +73,6 @@ def test_from_a_zip_and_predictions_to_a_delivery_that_holds(client, storage, tm
     files = delivered(world, run, tuple(FORMATS))
     lines = [json.loads(line) for line in files["labels.jsonl"].splitlines()]
     assert {line["external_id"] for line in lines} == set(truth)
-    assert all(isinstance(sides_of(line["label"]), list) for line in lines)
     by_people = [line for line in lines if line["source"] == "person"]
     assert all(line["label"] == world.truth[line["external_id"]] for line in by_people)
     assert {line["source"] for line in lines} == {"person", "Detector 1", "Detector 2"}
@@ -82,8 +82,20 @@ def test_from_a_zip_and_predictions_to_a_delivery_that_holds(client, storage, tm
     assert verify(given) == 0
     found = found_in(tmp_path / "files", delivered(world, run))
     assert found.faults == ""
-    assert found.code == {"box_f1": 3, "boxes_right": 0}[loss]
+    assert found.code == code
     assert "given in another program" in found.notes
+    return files
+
+
+@pytest.mark.parametrize(("loss", "epsilon"), [("box_f1", "0.12"), ("boxes_right", "0.1")])
+def test_from_a_zip_and_predictions_to_a_delivery_that_holds(client, storage, tmp_path, loss, epsilon):
+    world, truth = world_of_boxes(150)
+    code = {"box_f1": 3, "boxes_right": 0}[loss]
+    files = delivered_from_elsewhere(
+        client, world, truth, tmp_path, loss=loss, epsilon=Decimal(epsilon), code=code
+    )
+    lines = [json.loads(line) for line in files["labels.jsonl"].splitlines()]
+    assert all(isinstance(sides_of(line["label"]), list) for line in lines)
 
 
 # --- CVAT ---------------------------------------------------------------------------------------------------
