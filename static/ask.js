@@ -1,11 +1,31 @@
-// The dialog that asks before what cannot be undone; components/_ask.html says how a form asks for it.
+// The dialog that asks before what cannot be undone; components/_ask.html says how a form asks for it. Pages wait for
+// this file: a press before it is there would do without asking what cannot be undone.
 (() => {
   "use strict";
 
-  const dialog = document.getElementById("ask");
-  const [question, then, yes] = ["#ask-question", "#ask-then", "button[value=yes]"].map((part) => dialog.querySelector(part));
+  let dialog, question, then, yes; // once the page holds them
   let asked = null; // { form, button } that the dialog is about
   let agreed = null; // the form that is sent next without being asked about again
+
+  function found() {
+    if (dialog) return true;
+    dialog = document.getElementById("ask");
+    if (!dialog) return false;
+    [question, then, yes] = ["#ask-question", "#ask-then", "button[value=yes]"].map((part) => dialog.querySelector(part));
+    dialog.querySelector("form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      answer(event.submitter === yes);
+    });
+    dialog.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      answer(false);
+    });
+    // A press beside the dialog means no.
+    dialog.addEventListener("click", (event) => {
+      if (event.target === dialog) answer(false);
+    });
+    return true;
+  }
 
   function fill(text, more, from) {
     const end = text.indexOf("?") + 1 || text.length;
@@ -24,6 +44,12 @@
     const from = (name) => button?.dataset[name] ?? form.dataset[name];
     const text = from("ask");
     if (form === agreed || !text) return;
+    if (!found()) {
+      event.preventDefault();
+      event.stopPropagation();
+      document.addEventListener("DOMContentLoaded", () => form.requestSubmit(button), { once: true });
+      return;
+    }
     const more = from("askMore") && document.getElementById(from("askMore"));
     // What would be shown is about to be another, or to come at all: the question waits for it.
     const waits = more ? more.closest("[aria-busy=true]") : more === null && form.querySelector("[aria-busy=true]");
@@ -58,17 +84,4 @@
     form.requestSubmit(button);
     agreed = null;
   }
-
-  dialog.querySelector("form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    answer(event.submitter === yes);
-  });
-  dialog.addEventListener("cancel", (event) => {
-    event.preventDefault();
-    answer(false);
-  });
-  // A press beside the dialog means no.
-  dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) answer(false);
-  });
 })();

@@ -65,6 +65,16 @@ def test_a_form_that_the_page_replaced_meanwhile_is_sent_all_the_same(page: Page
     assert not Membership.objects.filter(pk=member.pk).exists()
 
 
+def test_a_press_before_the_other_scripts_are_there_is_asked_about(page: Page) -> None:
+    member, address = member_page()
+    log_in(page.context, member.project.created_by)
+    page.route("**/htmx.min.js*", lambda _route: None)  # never answered: no deferred script runs
+    page.goto(address, wait_until="commit")
+    page.get_by_role("button", name="Remove", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert Membership.objects.filter(pk=member.pk).exists()
+
+
 def test_without_scripts_the_form_is_sent(chromium: Browser, live_server: LiveServer) -> None:
     member, address = member_page()
     context = chromium.new_context(base_url=live_server.url, java_script_enabled=False)
