@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.api.problems import PROBLEM, problem
 from annotation.people.authentication import shows_token
+from annotation.task_types import outline_budget
 from hypac_site.errors import asks_a_program, bad_request
 from hypac_site.statement_limit import was_ended
 
@@ -130,6 +131,17 @@ class StatementLimitMiddleware:
             return JsonResponse(body, status=503, headers=headers, content_type=PROBLEM)
         # Without the request: a page that asks the database for anything might fail as well.
         return HttpResponse(render_to_string("503.html"), status=503, headers=headers)
+
+
+class OutlineMiddleware:
+    """Bound what one request can have read of masks (annotation.task_types.outline_budget)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        with outline_budget.bounded(outline_budget.MOST_AT_ONCE):
+            return self.get_response(request)
 
 
 class ReaderMiddleware:

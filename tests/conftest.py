@@ -73,7 +73,7 @@ def _prepare() -> None:
     django.setup()
     # A worker process of xdist inherits the environment and has to come by here as well.
     del os.environ["DJANGO_SETTINGS_MODULE"]
-    # Django's server writes head and body of an answer apart, and Nagle's algorithm makes each body wait 40 ms.
+    # Django's server writes head and body of an answer apart: Nagle's algorithm makes each body wait 40 ms.
     WSGIRequestHandler.disable_nagle_algorithm = True
     # A login takes a microsecond instead of a tenth of a second.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import events
 from annotation.common.clock import database_time
+from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError, Refusal
 from annotation.labelling.gold import look_after_gold
 from annotation.labelling.leases import (
@@ -56,11 +57,34 @@ def submit(
     meanwhile (the answer is then kept as the person's draft); InputError names the field; NotAllowedError
     where they may not label a blind item.
     """
-    work_item, watched = _load(work_item_id)
-    project = work_item.batch.project
-    value = validate_value(project, value)
+    work_item, _watched = loaded = load_watched(work_item_id)
+    value = validate_value(work_item.batch.project, value)
     check_comment(comment)
     check_idempotency_key(idempotency_key)
+    return store(
+        loaded,
+        user=user,
+        token=token,
+        value=value,
+        idempotency_key=idempotency_key,
+        lead_time_ms=lead_time_ms,
+        comment=comment,
+    )
+
+
+def store(
+    loaded: tuple[WorkItem, bool],
+    *,
+    user: User,
+    token: str,
+    value: Value,
+    idempotency_key: str,
+    lead_time_ms: int | None = None,
+    comment: str = "",
+) -> Label:
+    """`submit` of what has been checked: `value` is one of `validate_value`, `loaded` of `load_watched`."""
+    work_item, watched = loaded
+    work_item_id, project = work_item.pk, work_item.batch.project
     try:
         with transaction.atomic():
             if work_item.batch.blind and (
@@ -165,7 +189,7 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
             where="reason",
         )
     check_comment(comment)
-    work_item, _watched = _load(work_item_id)
+    work_item, _watched = load_watched(work_item_id)
     with transaction.atomic():
         lock_settling(work_item.batch)
         if active_lease(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE):
@@ -181,7 +205,7 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
     raise ConflictError(why, code=why.code)
 
 
-def _load(work_item_id: int) -> tuple[WorkItem, bool]:
+def load_watched(work_item_id: int) -> tuple[WorkItem, bool]:
     """The work item, and whether its project has an address that is told of labels."""
     rows = WorkItem.objects.select_related("batch__project").filter(pk=work_item_id)
     work_item = rows.annotate(watched=events.is_watched("batch__project")).first()

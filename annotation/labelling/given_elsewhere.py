@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.clock import database_time
 from annotation.errors import ConflictError, NotAllowedError
-from annotation.labelling.answers import submit
+from annotation.labelling.answers import load_watched, store
 from annotation.labelling.leases import lease, load_item, lock_membership
 from annotation.labelling.limits import remaining_quota
 from annotation.labelling.next_item import available_work_items
@@ -28,9 +28,10 @@ def store_given(
     have given another; InputError where the value is no label; NotAllowedError where they may not label.
     """
     key = f"{GIVEN_ELSEWHERE}{batch.pk}:{item_id}"
+    # Before anything is locked: large masks take a moment to read.
+    canonical = validate_value(batch.project, value)
     with transaction.atomic():
         membership = lock_membership(batch.project, user)
-        canonical = validate_value(batch.project, value)
         mine = Label.objects.filter(annotator=user, item=item_id, work_item__batch=batch)
         if earlier := mine.filter(superseded_by__isnull=True).last():
             if earlier.value == canonical:
@@ -60,9 +61,9 @@ def store_given(
                 code="item_not_waiting",
             )
         token = load_item(work_item_id, user).token
-        label = submit(
+        label = store(
+            load_watched(work_item_id),
             user=user,
-            work_item_id=work_item_id,
             token=token,
             value=canonical,
             idempotency_key=key,

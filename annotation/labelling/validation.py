@@ -9,6 +9,7 @@ from annotation.errors import InputError
 from annotation.models import Label, Project
 from annotation.task_types import TASK_TYPES
 from annotation.task_types.base import shown
+from annotation.task_types.outline_budget import SPENT_CODE
 
 MAX_COMMENT = 2000
 MAX_LEAD_TIME_MS = 2**31 - 1
@@ -20,7 +21,8 @@ MAX_KEY = Label._meta.get_field("idempotency_key").max_length or 64
 def validate_value(project: Project, value: Any) -> Value:
     """The canonical form of a label's value (annotation.common.value_reader).
 
-    Raises InputError where it is no label of the project, or where people may not write one so.
+    Raises InputError where it is no label of the project, or where people may not write one so; one that is
+    not permanent where the request has had too much read before.
     """
     kind = TASK_TYPES[project.task_type]
     canonical, reason = reader_of(project)(value)
@@ -31,7 +33,8 @@ def validate_value(project: Project, value: Any) -> Value:
         sentence = words % {"shown": shown(value)}
     elif not (sentence := kind.typed_problem(value)):
         return canonical
-    raise InputError(sentence, where="value")
+    again = getattr(reason, "code", "") == SPENT_CODE
+    raise InputError(sentence, where="value", permanent=not again)
 
 
 def check_comment(comment: str) -> str:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _, gettext_lazy, ngettext
 
-from annotation.task_types import brush, rle
+from annotation.task_types import brush, outline_budget, rle
+from annotation.task_types.base import ValueReason
 from annotation.task_types.shapes import DRAWN, Drawing, Path, Shapes, beside, no_field, one_label
 
 LONGEST_SIDE = 65_535
@@ -216,8 +217,11 @@ _READERS = {"rle": _of_label_studio, "part": _of_cvat, "counts": _of_coco}
 
 
 def _turned(edges: list[int], length: int, number: int) -> list[int] | str:
-    if rle.outline(edges, length) > MOST_OUTLINE:
+    sides = rle.outline(edges, length)
+    if sides > MOST_OUTLINE:
         return str(TOO_LONG)
+    if not outline_budget.spend(sides):
+        return ValueReason(str(outline_budget.SPENT), outline_budget.SPENT_CODE)
     return rle.turned(edges, length, number)
 
 

@@ -42,7 +42,8 @@ class Given:
 @dataclass(frozen=True)
 class Taken:
     """Of each that was refused `row`, `item` and its `name` where the project has it, whose answer it is
-    (`annotator`, by username here where that is known), and the `reason`.
+    (`annotator`, by username here where that is known), the `reason`, and whether it can be sent `again`, in
+    a smaller request.
     """
 
     stored: int
@@ -71,16 +72,16 @@ def take_back(
     try:
         for one in answers:
             user = here.user_of(one)
-            reason = here.objection(one, user)
+            reason, again = here.objection(one, user), False
             if not reason and user is not None and one.item is not None:
                 try:
                     new = _store(here.batches[one.item], user, one)
                     stored[user.username] += new
                     known += not new
                 except HypacError as error:
-                    reason = error.message
+                    reason, again = error.message, not error.permanent
             if reason:
-                refused.append(here.refused(one, user, reason))
+                refused.append(here.refused(one, user, reason, again=again))
     finally:  # whatever happened: each answer is stored for itself
         counts = {"stored": sum(stored.values()), "known": known, "refused": len(refused)}
         audit.record(
@@ -153,13 +154,14 @@ class _Here:
             self._objections[user.pk] = words
         return self._objections[user.pk]
 
-    def refused(self, one: Given, user: User | None, reason: str) -> dict[str, Any]:
+    def refused(self, one: Given, user: User | None, reason: str, *, again: bool) -> dict[str, Any]:
         return {
             "row": one.row,
             "item": one.item,
             "name": self._names.get(one.item or 0, ""),
             "annotator": user.username if user else storable_text(one.annotator[:100]),
             "reason": reason,
+            "again": again,
         }
 
 

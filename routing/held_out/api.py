@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import NewestFirst, ProjectView
+from annotation.common.api.fields import NumberField
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.labelling.gold import resume
 from annotation.models import HeldOutItem, User
@@ -76,10 +77,10 @@ class CheckingFields(serializers.Serializer[Any]):
     practice_first = serializers.BooleanField(
         required=False, help_text="Annotators answer the practice items before they are given others."
     )
-    gold_share = serializers.FloatField(
+    gold_share = NumberField(
         required=False, min_value=0, max_value=LARGEST_SHARE, help_text="Of what annotators are given."
     )
-    gold_bar = serializers.FloatField(
+    gold_bar = NumberField(
         required=False, min_value=0, max_value=1, help_text="Whoever has a smaller share right is paused."
     )
     gold_last = serializers.IntegerField(

@@ -238,6 +238,29 @@ def test_the_command_carries_work_away_and_sends_all_answers_back_in_parts(
     assert json.loads(capsys.readouterr().err)["code"] == "no_routed_items"
 
 
+def test_what_was_too_much_at_once_is_sent_again_in_smaller_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    rows = [{"item": number, "value": "x", "annotator": "u"} for number in range(50)]
+    (tmp_path / "answers.json").write_text(json.dumps(rows))
+    no, much = {"reason": "no", "again": False}, {"reason": "too much", "again": True}
+    first = [{"row": number, **(no if number == 50 else much)} for number in range(22, 51)]
+    answers = [
+        {"stored": 20, "known": 1, "refused": first},
+        {"stored": 19, "known": 0, "refused": [{"row": 2, **much}]},
+        {"stored": 7, "known": 0, "refused": [{"row": 1, **no}]},
+    ]
+    script = Script([ok({"slug": "a"}), ok({"number": 3, "state": "calibrating"}), *map(ok, answers)])
+    sent = ["--json", "take-back", "a", "3", str(tmp_path / "answers.json")]
+    assert main(sent, transport=script) == 0
+    parts = [[row["item"] for row in json.loads(request.content)["rows"]] for request in script.requests[-3:]]
+    assert parts == [list(range(50)), list(range(21, 41)), list(range(41, 49))]
+    refused = [{"row": 23, **much}, {"row": 42, **no}, {"row": 50, **no}]
+    assert json.loads(capsys.readouterr().out) == {"stored": 46, "known": 1, "refused": refused}
+
+
 def test_losses_are_asked_for_measured_and_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,12 @@ def lines(context: Any, value: Any) -> bytes:
     return value if isinstance(value, bytes) else (json.dumps(value) + "\n").encode()
 
 
+@schemathesis.deserializer("application/x-ndjson")
+def as_text(context: Any, response: Any) -> str:
+    """One line alone would be read as JSON."""
+    return response.content.decode()
+
+
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
     """Of four requests three go to what there is, one to whatever was made up; what an answer before has

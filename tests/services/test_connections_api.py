@@ -184,7 +184,9 @@ class TestChanging:
 
     def test_an_empty_secret_keeps_the_stored_one(self, connection):
         client, page = self.page_of(connection)
-        assert client.post(page, self.fields_of(connection, name="Lake", region="eu-west-1")).status_code == 302
+        assert (
+            client.post(page, self.fields_of(connection, name="Lake", region="eu-west-1")).status_code == 302
+        )
         connection.refresh_from_db()
         assert (connection.name, connection.region) == ("Lake", "eu-west-1")
         assert decrypt(connection.secret) == SECRET

@@ -15,7 +15,7 @@ from hypac_client.jobs import Job
 from hypac_client.models import Taken
 from hypac_client.runs import Run
 
-MOST_ROWS = 1_000
+MOST_ROWS, FEW_ROWS = 1_000, 20
 """Of answers that one request takes."""
 MOST_PROBLEMS = 20
 OF_LOSSES, MOST_SHOWN = {"item", "measured"}, 100
@@ -292,12 +292,26 @@ def _no_number(constant: str) -> Any:
 
 
 def _in_parts(rows: Sequence[Any], send: Callable[[Sequence[Any]], Taken]) -> Told:
+    """A part that was too much to read at once is sent again in smaller ones."""
     told: dict[str, Any] = {"stored": 0, "known": 0, "refused": []}
-    for first in range(0, len(rows), MOST_ROWS):
-        taken = send(rows[first : first + MOST_ROWS])
-        told["stored"] += taken["stored"]
-        told["known"] += taken["known"]
-        told["refused"] += [{**one, "row": one["row"] + first} for one in taken["refused"]]
+
+    def give(numbers: Sequence[int], most: int) -> None:
+        for first in range(0, len(numbers), most):
+            part = numbers[first : first + most]
+            taken = send([rows[number] for number in part])
+            told["stored"] += taken["stored"]
+            told["known"] += taken["known"]
+            left = []
+            for one in taken["refused"]:
+                number = part[one["row"] - 1]
+                if one.get("again") and most > FEW_ROWS:
+                    left.append(number)
+                else:
+                    told["refused"].append({**one, "row": number + 1})
+            give(left, FEW_ROWS)
+
+    give(range(len(rows)), MOST_ROWS)
+    told["refused"].sort(key=lambda one: one["row"])
     return _taken(told)
 
 

@@ -19,7 +19,7 @@ from annotation.models import Label, Settlement
 from annotation.projects.label_studio_config import config_of, read_config, results_of
 from annotation.projects.manage import create_project
 from annotation.review.agreement_queries import agreement
-from annotation.task_types import SHAPES, TASK_TYPES
+from annotation.task_types import SHAPES, TASK_TYPES, outline_budget, rle
 from annotation.task_types.brush import packed
 from annotation.templatetags.shapes import drawn, shapes_of
 from routing.label_studio.label_config import read_label_control
@@ -119,6 +119,21 @@ def test_large_sizes_with_few_runs_cost_nothing_and_long_outlines_are_refused():
     assert READ([{**part, "width": "30000", "height": "30000"}])[1] == ""
     assert "longer" in READ([{**part, "width": "30000", "height": "30000"}] * 5)[1]
     assert time.perf_counter() - began < 5
+
+
+def test_of_one_request_no_more_outline_is_read_than_bounded():
+    stripes = {"label": "cat", "size": [40, 300], "rle": packed(range(0, 12_000, 300), 12_000)}
+    sides = rle.outline(list(range(0, 12_000, 300)), 300)
+    with outline_budget.bounded(3 * sides - 1):
+        assert READ([stripes, stripes])[1] == ""
+        for _again in range(2):
+            value, reason = READ([stripes])
+            assert value is None
+            assert "smaller parts" in reason
+        assert READ([CAT])[1] == ""
+        with outline_budget.bounded(sides):
+            assert READ([stripes])[1] == ""
+    assert READ([stripes] * 4)[1] == ""
 
 
 def test_models_are_asked_for_masks_and_read():

@@ -5,8 +5,10 @@ from decimal import Decimal
 from xml.etree import ElementTree
 
 import pytest
+from django.urls import reverse
 
 from annotation.models import Item, Label
+from annotation.task_types import outline_budget
 from routing.core.losses import make_loss
 from tests.annotation.imports.test_imports import storage
 from tests.masks_story import cvat_mask, painted, pixels_of, regions, world_of_masks
@@ -99,6 +101,25 @@ def test_what_no_brush_drew_is_told_with_its_row(client, calibrating):
     assert "polygonlabels, which is not read here" in reasons[0]
     assert "not what Label Studio makes" in reasons[1]
     assert "not what Label Studio makes" in reasons[2]
+
+
+def test_what_is_too_much_for_one_request_is_told_and_can_be_sent_again(client, calibrating, monkeypatch):
+    world, truth = calibrating
+    rows = drawn(work(client, world, part="calibration"), truth, regions)
+    monkeypatch.setattr(outline_budget, "MOST_AT_ONCE", 500)
+    sent = rows
+    for _request in rows:
+        taken = client.post(
+            reverse("api_run_work", args=[world.project.slug, 1]),
+            {"rows": sent, "people": {"user 7": world.annotators[0].username}, "part": "calibration"},
+            content_type="application/json",
+        ).json()
+        assert all("smaller parts" in entry["reason"] and entry["again"] for entry in taken["refused"])
+        sent = [sent[entry["row"] - 1] for entry in taken["refused"]]
+        if not sent:
+            break
+        assert taken["stored"], "nothing would ever be done"
+    assert Label.objects.count() == len(rows)
 
 
 def truth_of(row, truth):

@@ -342,6 +342,17 @@ class TestProgramsAndPages:
         assert said.json()["answer"] == "cat"
         assert said.json()["is_right"] is False
 
+    @pytest.mark.parametrize("bar", [False, True, "0.5", "nan", 10**400], ids=lambda bar: repr(bar)[:9])
+    def test_a_share_is_a_number(self, world: World, client: Any, bar: Any) -> None:
+        client.force_login(world.lead.user)
+        address = f"/api/v1/projects/{world.project.slug}/checking/"
+        before = client.get(address).json()
+        for name in ("gold_bar", "gold_share"):
+            refused = client.patch(address, {name: bar}, content_type="application/json")
+            assert refused.status_code == 400
+            assert [fault["field"] for fault in refused.json()["faults"]] == [name]
+        assert client.get(address).json() == before
+
 
 def give(user: User, task: queue.LeasedItem, value: str) -> None:
     queue.submit(
