@@ -65,7 +65,8 @@ def after_call(context: Any, case: Any, response: Any) -> None:
 
 def _remember(response: Any) -> None:
     try:
-        answer = json.loads(response.text)  # response.json() is kept, and one line of NDJSON would be read as JSON
+        # response.json() would be kept, and one line of NDJSON be checked as if it were JSON.
+        answer = json.loads(response.text)
     except ValueError:
         return
     entries = answer.get("results", [answer]) if isinstance(answer, dict) else answer
