@@ -101,3 +101,13 @@ def access_to(user: User, slug: str, token: ApiToken | None = None) -> Access | 
     if membership is None or (token and token.project_id not in (None, membership.project_id)):
         return None
     return Access(membership.project, user, membership.role, token.role if token else "")
+
+
+def access_by(membership_id: int) -> Access | None:
+    """The access that a membership gives now; None where it has ended, or is not active."""
+    membership = (
+        Membership.objects.select_related("project", "user")
+        .filter(pk=membership_id, user__is_active=True, is_active=True)
+        .first()
+    )
+    return None if membership is None else Access(membership.project, membership.user, membership.role)

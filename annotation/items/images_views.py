@@ -20,9 +20,9 @@ from annotation.common.api.conditional import created
 from annotation.common.api.streams import AnyType
 from annotation.common.downloads import download
 from annotation.errors import HypacError
-from annotation.items.image_links import LONGEST, USUAL, Link, link_of, signed_name
-from annotation.models import Item, Project, StoredFile, User
-from annotation.permissions import access_to
+from annotation.items.image_links import LONGEST, USUAL, Link, link_of, signer
+from annotation.models import Item, Project, StoredFile
+from annotation.permissions import access_by
 
 # What the importer accepts; whatever else a file may claim to be is not sent as that.
 MEDIA_TYPES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}
@@ -89,11 +89,11 @@ def linked_image(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def _project_of(link: Link) -> Project | None:
-    """None where whoever made the address may see the project's images no more."""
-    project = Project.objects.filter(pk=link.project_id, deleting_at__isnull=True).first()
-    maker = User.objects.filter(pk=link.maker_id).first()
-    access = access_to(maker, project.slug) if project and maker else None
-    return access.project if access and access.allows("project.view") else None
+    """None where whoever made the address may see the project's images no more, or not by that membership."""
+    access = access_by(link.membership_id)
+    if access is None or access.project.deleting_at is not None:
+        return None
+    return access.project if access.allows("project.view") else None
 
 
 def status_of(error: HypacError) -> int:
@@ -154,9 +154,7 @@ class ItemImageLink(ProjectView):
         """A signed address of the image, which needs no token and holds for a short time."""
         seconds = self.parsed(LinkFields)["seconds"]
         stored_image(self.access.project, sha256)
-        name, until = signed_name(
-            project_id=self.access.project.pk, sha256=sha256, maker_id=self.access.user.pk, seconds=seconds
-        )
+        name, until = signer(project=self.access.project, user=self.access.user, seconds=seconds)(sha256)
         url = request.build_absolute_uri(reverse("image_link", args=[name]))
         content = {"url": url, "expires_at": datetime.fromtimestamp(until, UTC)}
         return created(content, "image_link", name=name)

@@ -39,7 +39,7 @@ KEYS_EVERY = 10.0
 # provider that is away must not hold up every thread of this server.
 WAIT_FOR_KEYS = 2.0
 # What a token that is none raises besides, wherever in it the fault is.
-FAULTS = (*FAILURES, TypeError, LookupError, AttributeError, ArithmeticError)
+FAULTS = (*FAILURES, ArithmeticError)
 _LONGEST = 255
 
 

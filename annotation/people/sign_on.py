@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from authlib.integrations.base_client import OAuthError
+from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.django_client import DjangoOAuth2App, OAuth
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -35,7 +35,10 @@ Claims = Mapping[str, Any]
 # Seconds for each answer of the provider.
 PATIENCE = 10
 # What Authlib raises where the provider cannot be reached, or says what cannot be used.
-FAILURES = (OAuthError, JoseError, RequestException, KeyError, ValueError, RuntimeError)
+FAILURES = (
+    *(AuthlibBaseError, JoseError, RequestException),
+    *(LookupError, ValueError, TypeError, AttributeError, RuntimeError),
+)
 # How what the provider says may be signed: by a key that it alone has, whatever else it can do.
 SIGNED_BY = (
     *(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)),
@@ -74,6 +77,14 @@ def _registered(issuer: str, client: str, secret: str, scopes: str) -> DjangoOAu
         server_metadata_url=f"{issuer.rstrip('/')}/.well-known/openid-configuration",
         client_kwargs={"scope": scopes, "code_challenge_method": "S256", "default_timeout": PATIENCE},
     )
+
+
+def failure_in_a_line(error: Exception) -> str:
+    """For the log. Of an error that the address or the provider tells, its code alone: the rest may be
+    anything.
+    """
+    said = error.error if isinstance(error, AuthlibBaseError) else error
+    return f"{type(error).__name__}: {_text(str(said), 300)}"
 
 
 def claims_of(request: HttpRequest) -> tuple[dict[str, Any], str]:

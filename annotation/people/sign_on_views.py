@@ -17,6 +17,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
+from requests import RequestException
 
 from annotation.common.access import public
 from annotation.errors import HypacError
@@ -25,7 +26,14 @@ from annotation.people import back_channel, sessions
 from annotation.people.attempt_limits import LinkThrottle, throttled, told_to_wait
 from annotation.people.log_in import SIGN_ON_BACKEND, has_sign_on
 from annotation.people.second_factor import steps
-from annotation.people.sign_on import FAILURES, SecondStepFirstError, claims_of, provider, sign_on
+from annotation.people.sign_on import (
+    FAILURES,
+    SecondStepFirstError,
+    claims_of,
+    failure_in_a_line,
+    provider,
+    sign_on,
+)
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +50,9 @@ def sign_on_start(request: HttpRequest) -> HttpResponseBase:
     request.session[NEXT] = wanted if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) else ""
     try:
         return provider().authorize_redirect(request, address_here(request, "sign_on_done"))
-    except FAILURES:
-        log.exception("the OpenID Connect provider cannot be asked")
-        return _refused(request, _("%(name)s does not answer at the moment. Try again in a while."))
+    except FAILURES as error:
+        log.warning("the OpenID Connect provider cannot be asked: %s", failure_in_a_line(error))
+        return _does_not_answer(request)
 
 
 @public("GET")
@@ -57,8 +65,10 @@ def sign_on_done(request: HttpRequest) -> HttpResponseBase:
     wanted = request.session.pop(NEXT, "")
     try:
         claims, id_token = claims_of(request)
-    except FAILURES:
-        log.warning("a log-in by the OpenID Connect provider failed", exc_info=True)
+    except FAILURES as error:
+        log.warning("a log-in by the OpenID Connect provider failed: %s", failure_in_a_line(error))
+        if isinstance(error, RequestException):
+            return _does_not_answer(request)
         return _refused(request, _("The log-in with %(name)s did not succeed. Try it once more."))
     return _enter(request, claims, id_token, wanted)
 
@@ -149,6 +159,10 @@ def address_here(request: HttpRequest, name: str) -> str:
 def _only_with_sign_on() -> None:
     if not has_sign_on():
         raise Http404("no OpenID Connect provider is set")
+
+
+def _does_not_answer(request: HttpRequest) -> HttpResponseBase:
+    return _refused(request, _("%(name)s does not answer at the moment. Try again in a while."))
 
 
 def _ended_there(request: HttpRequest) -> HttpResponseBase:

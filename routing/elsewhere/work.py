@@ -15,7 +15,7 @@ from annotation.common import audit
 from annotation.errors import ConflictError
 from annotation.imports.columns import shown_in_order
 from annotation.imports.formats.label_studio_names import META, plain_names
-from annotation.items.image_links import signed_name
+from annotation.items.image_links import signer
 from annotation.models import Item, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 from annotation.projects.label_studio_config import columns_of_tasks
@@ -159,12 +159,12 @@ def hand_out(
     of_images = [name for name in columns_of_tasks(project) if name not in secret]
     plain = plain_names(project.columns)
 
+    sign = None if image_seconds is None else signer(project=project, user=user, seconds=image_seconds)
+
     def link(item: Item) -> str | None:
-        if image_seconds is None or item.image is None:
+        if sign is None or item.image is None:
             return None
-        name, _until = signed_name(
-            project_id=project.pk, sha256=item.image.sha256, maker_id=user.pk, seconds=image_seconds
-        )
+        name, _until = sign(item.image.sha256)
         return address_of(name)
 
     def content(item: Item) -> dict[str, Any]:

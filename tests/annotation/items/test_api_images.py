@@ -13,6 +13,7 @@ from annotation.common.files import store_file
 from annotation.items import image_links
 from annotation.labelling import queue
 from annotation.models import Item, Membership, Project, User
+from annotation.people.members import join, remove_member
 from annotation.people.tokens import make_token
 from annotation.projects.lifecycle import archive_project, delete_project
 from testbed.factories import add_member, make_image, make_image_items, make_project
@@ -159,8 +160,28 @@ def test_a_signed_address_ends_with_the_right_of_whoever_made_it(project, item, 
     assert Client().get(url).status_code == 404
 
 
+def test_a_signed_address_does_not_come_back_with_a_new_membership(project, item) -> None:
+    maker, owner = add_member(project, "annotator"), project.created_by
+    url = linked(program(maker), image_path(program(owner), project)).json()["url"]
+    remove_member(project=project, actor=owner, user=maker)
+    assert Client().get(url).status_code == 404
+    join(project=project, actor=owner, user=maker, role="annotator")
+    assert Client().get(url).status_code == 404
+    anew = linked(program(maker), image_path(program(owner), project)).json()["url"]
+    assert Client().get(anew).status_code == 200
+
+
+def test_who_may_see_a_signed_address_is_asked_at_once(
+    project, item, django_assert_max_num_queries: Any
+) -> None:
+    url = linked(program(project.created_by), image_path(program(project.created_by), project)).json()["url"]
+    # Beside it, the file and whether an item shows it.
+    with django_assert_max_num_queries(3):
+        assert Client().get(url).status_code == 200
+
+
 def test_a_signed_address_that_does_not_say_who_made_it_holds_no_longer(project, item) -> None:
-    name = signing.dumps([project.pk, item.image.sha256, 10**10], salt=image_links.SALT)
+    name = signing.dumps([project.pk, item.image.sha256, 10**10], salt="annotation.items.image_links")
     assert Client().get(reverse("image_link", args=[name])).status_code == 404
 
 

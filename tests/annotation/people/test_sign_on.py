@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+import requests
 from django.contrib.messages import get_messages
 from django.test import Client
 from django.utils import timezone
@@ -11,7 +12,7 @@ from annotation.errors import InputError
 from annotation.models import AuditEvent, Membership, User
 from annotation.people import members, password_links, tokens
 from annotation.people.log_in import SIGN_ON_BACKEND
-from annotation.people.sign_on import sign_on
+from annotation.people.sign_on import provider as sign_on_provider, sign_on
 from hypac_site.environment import ROLES
 from testbed.factories import PASSWORD, add_member, make_project, make_user
 
@@ -87,6 +88,65 @@ def test_a_log_in_that_was_cancelled_or_a_provider_that_is_away_is_told(provider
     answer = client.get("/sign-on/")
     assert answer["Location"] == "/login/"
     assert "does not answer" in told(answer)
+
+
+class TestWhatGoesWrong:
+    """A page for the person, and one line for the log, which holds no more than a code of what came in."""
+
+    def line(self, caplog: pytest.LogCaptureFixture) -> str:
+        [record] = [r for r in caplog.records if r.name.startswith(("annotation", "django"))]
+        assert (record.levelname, record.exc_info) == ("WARNING", None)
+        [line] = record.getMessage().splitlines()
+        return line
+
+    @pytest.mark.parametrize(
+        ("query", "code"),
+        [
+            ("", "mismatching_state"),
+            ("?state=x&code=s3cret", "mismatching_state"),
+            ("?error=server_error&error_description=s3cret", "server_error"),
+            ("?error=login%0Arequired", "loginrequired"),
+        ],
+    )
+    def test_on_the_way_back(self, provider, client, caplog, query, code):
+        answer = client.get(f"/sign-on/done/{query}")
+        assert answer["Location"] == "/login/"
+        assert "did not succeed" in told(answer)
+        line = self.line(caplog)
+        assert code in line
+        assert "s3cret" not in line
+
+    @pytest.mark.parametrize(
+        ("code", "found"), [("code=s3cret-", "invalid_grant"), ("cod=s3cret-", "missing_code")]
+    )
+    def test_with_a_code_that_is_none(self, provider, client, caplog, code, found):
+        answer = client.get(provider.way_back(client, "1").replace("code=", code))
+        assert "did not succeed" in told(answer)
+        line = self.line(caplog)
+        assert found in line
+        assert "s3cret" not in line
+
+    def test_with_a_provider_that_is_away_on_the_way_back(self, provider, client, caplog, monkeypatch):
+        back = provider.way_back(client, "1")
+        monkeypatch.setitem(sign_on_provider().load_server_metadata(), "token_endpoint", "http://localhost:9")
+        assert "does not answer" in told(client.get(back))
+        assert "ConnectionError" in self.line(caplog)
+
+    @pytest.mark.parametrize("path", ["/sign-on/", "/sign-on/done/"])
+    @pytest.mark.parametrize("content", [b"[]", b"{}", b"<html>", None])
+    def test_with_a_provider_of_which_nothing_can_be_used(
+        self, client, settings, caplog, monkeypatch, path, content
+    ):
+        settings.HYPAC_OIDC_CLIENT_ID = "hypac"
+        settings.HYPAC_OIDC_ISSUER = f"http://localhost:9/{content!r}"  # each is asked anew
+        if content is not None:
+            there = requests.Response()
+            there.status_code, there._content = 200, content
+            monkeypatch.setattr(requests.Session, "send", lambda *args, **options: there)
+        answer = client.get(path)
+        assert answer["Location"] == "/login/"
+        assert told(answer)
+        self.line(caplog)
 
 
 @pytest.mark.parametrize("name", ["HYPAC_OIDC_ISSUER", "HYPAC_OIDC_CLIENT_ID"])
