@@ -58,11 +58,14 @@ POSSIBLE_IN_THE_ARCHIVE = frozenset(
 )
 
 
+def _active() -> QuerySet[Membership]:
+    """The memberships that let somebody in."""
+    return Membership.objects.filter(is_active=True, user__is_active=True)
+
+
 def members_who_label(project_id: int) -> QuerySet[Membership]:
     """The memberships of a project whose people may label now."""
-    return Membership.objects.filter(
-        project=project_id, is_active=True, user__is_active=True, role__in=ROLES_BY_ACTION["label"]
-    )
+    return _active().filter(project=project_id, role__in=ROLES_BY_ACTION["label"])
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,7 @@ def access_to(user: User, slug: str, token: ApiToken | None = None) -> Access | 
     """The person's access to this project, by this token; None where they are no member, where the token is
     for another project, or there is no such project.
     """
-    membership = (
-        Membership.objects.select_related("project")
-        .filter(project__slug=slug, user=user, user__is_active=True, is_active=True)
-        .first()
-    )
+    membership = _active().select_related("project").filter(project__slug=slug, user=user).first()
     if membership is None or (token and token.project_id not in (None, membership.project_id)):
         return None
     return Access(membership.project, user, membership.role, token.role if token else "")
@@ -105,9 +104,5 @@ def access_to(user: User, slug: str, token: ApiToken | None = None) -> Access | 
 
 def access_by(membership_id: int) -> Access | None:
     """The access that a membership gives now; None where it has ended, or is not active."""
-    membership = (
-        Membership.objects.select_related("project", "user")
-        .filter(pk=membership_id, user__is_active=True, is_active=True)
-        .first()
-    )
+    membership = _active().select_related("project", "user").filter(pk=membership_id).first()
     return None if membership is None else Access(membership.project, membership.user, membership.role)

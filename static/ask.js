@@ -44,18 +44,17 @@
     const from = (name) => button?.dataset[name] ?? form.dataset[name];
     const text = from("ask");
     if (form === agreed || !text) return;
-    if (!found()) {
-      event.preventDefault();
-      event.stopPropagation();
-      document.addEventListener("DOMContentLoaded", () => form.requestSubmit(button), { once: true });
-      return;
-    }
+    const early = !found();
     const more = from("askMore") && document.getElementById(from("askMore"));
     // What would be shown is about to be another, or to come at all: the question waits for it.
     const waits = more ? more.closest("[aria-busy=true]") : more === null && form.querySelector("[aria-busy=true]");
-    if (more === null && !waits) return;
+    if (more === null && !waits && !early) return;
     event.preventDefault();
     event.stopPropagation();
+    if (early) {
+      document.addEventListener("DOMContentLoaded", () => form.requestSubmit(button), { once: true });
+      return;
+    }
     if (dialog.open) return;
     if (waits) {
       document.addEventListener("htmx:afterRequest", () => form.requestSubmit(button), { once: true });

@@ -123,9 +123,8 @@ def test_what_has_happened_leaves_the_header_free(context: BrowserContext, page:
     page.get_by_role("button", name="Save").click()
     toast = page.locator(".toasts .note")
     expect(toast).to_contain_text("Saved.")
-    expect(
-        toast.get_by_role("button", name="Dismiss")
-    ).to_be_visible()  # taken out and put back before (toasts.js)
+    # It is taken out and put back before (toasts.js).
+    expect(toast.get_by_role("button", name="Dismiss")).to_be_visible()
     header, shown = page.locator(".site-header").bounding_box(), toast.bounding_box()
     assert header
     assert shown

@@ -179,8 +179,10 @@ class TestChanging:
         assert (connection.name, connection.bucket, connection.prefix) == ("Lake", "other-bucket", "out/")
         assert (connection.region, connection.access_key) == ("eu-west-1", "K2")
         assert not connection.path_style
+        assert decrypt(connection.secret) == SECRET
         told = AuditEvent.objects.get(action="connection.changed").data
-        assert {"name", "bucket", "prefix", "region", "access_key", "path_style"} <= set(told["changed"])
+        changed = {"name", "bucket", "prefix", "region", "access_key", "path_style"}
+        assert set(told["changed"]) == {*changed, "secret"}
 
     def test_an_empty_secret_keeps_the_stored_one(self, connection):
         client, page = self.page_of(connection)

@@ -16,7 +16,7 @@ from hypac_client.models import Taken
 from hypac_client.runs import Run
 
 MOST_ROWS, FEW_ROWS = 1_000, 20
-"""Of answers that one request takes."""
+"""Of answers that one request takes: at most, and where those were too much to read at once."""
 MOST_PROBLEMS = 20
 OF_LOSSES, MOST_SHOWN = {"item", "measured"}, 100
 """What each row of losses has, and characters that are shown of another first line."""
