@@ -281,7 +281,8 @@
       // Leases in the order in which their items are shown.
       first: () => (aside ? aside.current : state() === "item" ? current : null),
       ahead: () => ahead,
-      forget: () => { ahead = []; aside = null; },
+      // Nothing that the page has is held any more. What was typed stays a draft.
+      forget: () => { draftNow(); current = null; ahead = []; aside = null; },
       gave: (id) => given.add(id),
       isBusy: () => busy,
       inWords() {

@@ -11,7 +11,7 @@ from django.urls import reverse
 from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
 from annotation.labelling import queue
-from annotation.models import Label, Project, Skip, User
+from annotation.models import Draft, Label, Project, Skip, User
 from testbed.factories import PASSWORD, add_member, make_image_items, make_items, make_project
 from tests.browser.sessions import log_in
 from tests.browser.waiting import skip, wait_until
@@ -191,6 +191,29 @@ def test_a_skipped_item_comes_back_by_undo(open_page, project, annotator) -> Non
     expect(page.locator("#item-text")).to_have_text(second)
     assert first != second
     assert not Skip.objects.filter(cleared_at__isnull=True).exists()
+
+
+def test_after_a_skip_was_taken_back_the_next_answers_count(open_page, project, annotator) -> None:
+    """Taking it back gives up what the page held, the item that was shown too."""
+    ask(project, make_items(project, 6))
+    page = open_page(annotator)
+    ready(page)
+    skipped = shown(page)
+    skip(page)
+    expect(page.locator("#item-text")).not_to_have_text(skipped)
+    page.keyboard.press("u")
+    expect(page.locator("#item-text")).to_have_text(skipped)
+    for _ in range(5):
+        ready(page)
+        before = shown(page)
+        page.keyboard.press("1")
+        expect(page.locator("#item-text")).not_to_have_text(before)
+        expect(page.locator("#said")).to_contain_text("Saved")
+        assert Draft.objects.count() == 0
+    ready(page)
+    page.keyboard.press("1")
+    expect(page.get_by_role("heading", name="All done for now")).to_be_visible()
+    assert Label.objects.count() == 6
 
 
 def test_the_sheet_of_shortcuts_opens_and_keeps_keys_away(open_page, project, annotator) -> None:
