@@ -20,9 +20,9 @@
       event.preventDefault();
       answer(false);
     });
-    // A press beside the dialog means no.
+    // A press beside the dialog means no, but not the second one of two that were to open it.
     dialog.addEventListener("click", (event) => {
-      if (event.target === dialog) answer(false);
+      if (event.target === dialog && event.detail < 2) answer(false);
     });
     return true;
   }

@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from annotation.common.clock import database_time
 from annotation.labelling.limits import first_labels, midnight, remaining_quota
 from annotation.labelling.next_item import held_elsewhere
+from annotation.labelling.validation import GIVEN_ELSEWHERE
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 
@@ -45,7 +46,8 @@ class Pace:
 
 def annotator_pace(project: Project, user: User) -> Pace:
     mine = first_labels(project, user)
-    per_hour, median_seconds = _last_session(mine)
+    # Those that come from another program come many at once.
+    per_hour, median_seconds = _last_session(mine.exclude(idempotency_key__startswith=GIVEN_ELSEWHERE))
     return Pace(
         today=mine.filter(created_at__gte=midnight()).count(),
         total=mine.count(),

@@ -190,7 +190,9 @@ def release(request: ProjectRequest) -> HttpResponseBase:
             queue.release(user=request.user, work_item_id=number, token=token)
         return HttpResponse(status=204)
     queue.release_all(project=request.access.project, user=request.user)
-    messages.success(request, _("Nothing is waiting for you any more. Thank you for your labels."))
+    messages.success(
+        request, _("You hold no item any more: others can label what is left. Thank you for your labels.")
+    )
     return redirect("overview", request.access.project.slug)
 
 

@@ -50,7 +50,7 @@ class Boxes(Shapes[Box]):
         "Two answers are equal here if each box has its own with the same label in the other answer and both "
         "lie over each other as the project's loss asks."
     )
-    question = gettext_lazy("Where is what? Draw a box around each.")
+    question = gettext_lazy("Where is what? Give a box around each.")
     hint = gettext_lazy(
         "A JSON list, one object a box: label, and x, y, width, height in percent of the image. [] says that "
         "there is nothing to draw."

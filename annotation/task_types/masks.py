@@ -57,7 +57,7 @@ class Masks(Shapes[Mask]):
         "Two answers are equal here if the pixels of each label, all its masks together, overlap as much as "
         "the loss “All masks right” asks: Dice 0.8 if the loss of run or project says nothing else."
     )
-    question = gettext_lazy("Which pixels are what? Draw a mask over each.")
+    question = gettext_lazy("Which pixels are what? Give a mask of each.")
     hint = gettext_lazy(
         "A JSON list, one object a mask: label, size (height and width in pixels) and counts, as in COCO's "
         "RLE. [] says that there is nothing to draw."

@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from statistics import median
 
-from django.db.models import Count, Min, QuerySet
+from django.db.models import Count, Exists, Min, OuterRef, QuerySet
 from django.utils import timezone
 
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.queue import BatchProgress, batch_progress, progress_together
+from annotation.labelling.validation import GIVEN_ELSEWHERE
 from annotation.models import Label, Project, WorkBatch, WorkItem
 from routing.models import Run
 from routing.runs.expert.delivered import batches_of_experts
@@ -98,7 +99,7 @@ class LabellingProgress:
     Attributes
     ----------
     per_hour : float or None
-        Items ended in the last hour, per hour since the first of them; None where there is none.
+        Items ended here in the last hour, per hour since the first of them; None where there is none.
     seconds_left : float or None
         For what is left, at that pace; None where those who labelled can give none of it.
     at_work : list of str
@@ -127,13 +128,17 @@ def labelling_progress_of(
     """`people_left`: who can go on, where that is not everybody."""
     now = timezone.now()
     work = WorkItem.objects.filter(batch=batch)
-    found = work.filter(state__in=(State.DONE, State.UNLABELABLE), finished_at__gte=now - HOUR).aggregate(
-        count=Count("pk"), since=Min("finished_at")
+    ended = work.filter(state__in=(State.DONE, State.UNLABELABLE), finished_at__gte=now - HOUR)
+    # Labels from another program come many at once, which tells nothing of when the next ones do.
+    elsewhere = Label.objects.filter(work_item=OuterRef("pk"), idempotency_key__startswith=GIVEN_ELSEWHERE)
+    here = ~Exists(elsewhere)
+    found = ended.aggregate(
+        count=Count("pk"), here=Count("pk", filter=here), since=Min("finished_at", filter=here)
     )
     per_hour = left = None
-    if found["count"]:
+    if found["here"]:
         seconds = max((now - found["since"]).total_seconds(), SETTLED_SECONDS)
-        per_hour = found["count"] * 3600 / seconds
+        per_hour = found["here"] * 3600 / seconds
         if not progress.all_stuck and _pace_holds(batch, people_left, now):
             left = (progress.open + progress.leased) * 3600 / per_hour
     held = work.filter(state=State.LEASED, lease_expires_at__gt=now)

@@ -23,6 +23,7 @@ from routing.models.runs import people_per_item
 from routing.runs.budget import checked_budget
 from routing.runs.build_plan import build_plan
 from routing.runs.labelling_pace import LabellingTime, expert_time_of, labelling_time_of
+from routing.runs.ledger import spent_before
 from routing.runs.measurements import Measured, measured_for
 from routing.runs.missing_answers import MissingAnswers, missing_answers
 from routing.runs.plan_fields import PlanFields
@@ -76,6 +77,8 @@ class PlanOutlook:
         What the models answered before the plan was chosen, if they did.
     sources, score
         The models of the run in their order, and the score of the first one.
+    alpha_spent : Decimal
+        By earlier draws on these items (`ledger.spent_before`).
     warnings : sentences
     """
 
@@ -99,6 +102,7 @@ class PlanOutlook:
     measured: Measured
     sources: tuple[Source, ...]
     score: ChosenScore
+    alpha_spent: Decimal
     warnings: tuple[str, ...]
 
     @property
@@ -233,6 +237,7 @@ def outlook_of_plan(
     people_time = labelling_time_of(project)
     if seconds is not None:
         people_time = replace(people_time, seconds=seconds)
+    spent = spent_before(project, plan.target)
     maybe = plan.expected_labels * sum((plan.costs[place] for place in called_where_needed(plan)), Decimal(0))
     return PlanOutlook(
         statistics=statistics,
@@ -255,9 +260,11 @@ def outlook_of_plan(
         measured=measured,
         sources=tuple(sources),
         score=ChosenScore(score, score_params),
+        alpha_spent=spent,
         warnings=plan_warnings(
             project,
             plan,
+            spent=spent,
             sources=sources,
             looked=looked,
             reference=reference,

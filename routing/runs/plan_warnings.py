@@ -15,7 +15,6 @@ from routing.core.reference.plan import HALF, ExpertPlan
 from routing.core_language import in_words
 from routing.models import Source
 from routing.runs.later.plan import warning_of_later_audit
-from routing.runs.ledger import spent_before
 from routing.runs.reference import ReferenceChoice
 from routing.runs.suggestions import warnings_of_suggestions
 from routing.sources.usability import SourcesUsability
@@ -29,6 +28,7 @@ def plan_warnings(
     project: Project,
     plan: Plan,
     *,
+    spent: Decimal,
     sources: Sequence[Source],
     looked: SourcesUsability,
     reference: ReferenceChoice,
@@ -38,8 +38,8 @@ def plan_warnings(
     models: Decimal,
     budget: Decimal | None,
 ) -> tuple[str, ...]:
-    """`seconds` are what an annotator needs for a label, `models` is what models are expected to cost before
-    the thresholds are known.
+    """`spent` is what earlier draws on these items took of alpha, `seconds` are what an annotator needs for a
+    label, `models` is what models are expected to cost before the thresholds are known.
     """
     return (
         *map(in_words, cost_warnings(plan)),
@@ -49,13 +49,13 @@ def plan_warnings(
         *warnings_of_suggestions(project, wanted=reference.suggestions),
         *_of_expert(expert, seconds),
         *warning_of_later_audit(later_audit_share, plan.loss_function()),
-        *_spent(project, plan),
+        *_spent(plan, spent),
         *_beyond(budget, models, project.currency),
     )
 
 
-def _spent(project: Project, plan: Plan) -> tuple[str, ...]:
-    if not (spent := spent_before(project, plan.target)):
+def _spent(plan: Plan, spent: Decimal) -> tuple[str, ...]:
+    if not spent:
         return ()
     return (
         _(

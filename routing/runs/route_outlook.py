@@ -1,8 +1,10 @@
 """What "Route" would do: how many items each source gets, and what is still to be paid and to be labelled."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from itertools import accumulate, pairwise
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -163,7 +165,12 @@ def _foretold(run: Run, sources: list[RunSource]) -> list[Destination]:
     row = next(row for row in chain["policies"] if row["index"] == chain["chosen"])
     still = _count(run, Q())[1]
     names = [*_models(sources).values(), (EXPERT if run.by_expert else PEOPLE, "")]
-    return [
-        Destination(*name, round(count), round(count * still / run.pool_size))
-        for name, count in zip(names, row["counts"], strict=True)
-    ]
+    items = _rounded(row["counts"])
+    open_items = _rounded([count * still / run.pool_size for count in row["counts"]])
+    return [Destination(*name, *counts) for name, *counts in zip(names, items, open_items, strict=True)]
+
+
+def _rounded(counts: Sequence[float]) -> list[int]:
+    """In whole items, which together are as many as before."""
+    ends = [round(end) for end in accumulate(counts)]
+    return [end - before for before, end in pairwise([0, *ends])]

@@ -65,6 +65,16 @@ def test_a_form_that_the_page_replaced_meanwhile_is_sent_all_the_same(page: Page
     assert not Membership.objects.filter(pk=member.pk).exists()
 
 
+def test_a_double_press_asks_once(page: Page) -> None:
+    member, address = member_page()
+    log_in(page.context, member.project.created_by)
+    page.goto(address)
+    page.get_by_role("button", name="Remove", exact=True).dblclick()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.mouse.click(5, 5)
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
 def test_a_press_before_the_other_scripts_are_there_is_asked_about(page: Page) -> None:
     member, address = member_page()
     log_in(page.context, member.project.created_by)

@@ -79,7 +79,7 @@ def label(page: Page, context: BrowserContext, world: World, kind: Kind) -> Item
     press(page, kind.then, replaces=True)
     expect(page.locator("#said")).to_contain_text(f"Corrected: {kind.said}")
     page.get_by_role("button", name="Stop for now").click()
-    expect(page.get_by_text("Nothing is waiting for you any more")).to_be_visible()
+    expect(page.get_by_text("You hold no item any more")).to_be_visible()
 
     versions = Label.objects.filter(annotator=annotator).order_by("pk")
     assert list(versions.values_list("version", flat=True)) == [1, 2]

@@ -313,7 +313,7 @@ def test_stopping_sends_what_waits_and_gives_everything_back(open_page, project,
     held(page, 2)
     give(page, "1")
     page.get_by_role("button", name="Stop for now").click()
-    expect(page.get_by_text("Nothing is waiting for you any more")).to_be_visible()
+    expect(page.get_by_text("You hold no item any more")).to_be_visible()
     assert values() == ["cat"]
     assert not WorkItem.objects.filter(state="leased").exists()
 

@@ -259,7 +259,7 @@ def test_an_annotator_labels_and_sees_no_page_of_a_manager(
     skip(page)
     expect(page.locator("#said")).to_contain_text("Skipped")
     page.get_by_role("button", name="Stop for now").click()
-    expect(page.get_by_text("Nothing is waiting for you any more")).to_be_visible()
+    expect(page.get_by_text("You hold no item any more")).to_be_visible()
 
     labels = Label.objects.filter(annotator=annotator).order_by("pk")
     assert list(labels.values_list("item__text", "value", "comment")) == [

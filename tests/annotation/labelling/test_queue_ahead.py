@@ -181,6 +181,13 @@ class TestPace:
         pace = annotator_pace(desk.project, desk.ann)
         assert (pace.total, pace.per_hour, pace.median_seconds) == (8, 120, 5.5)
 
+    def test_is_not_told_from_labels_of_another_program(self, make_desk) -> None:
+        desk = make_desk(items=12)
+        for item in list(desk.project.items.all())[:8]:
+            queue.store_given(batch=desk.batch, user=desk.ann, item_id=item.pk, value="cat")
+        pace = annotator_pace(desk.project, desk.ann)
+        assert (pace.total, pace.per_hour) == (8, None)
+
     def test_is_not_told_from_a_few_labels(self, desk) -> None:
         desk.submit(desk.claim())
         pace = annotator_pace(desk.project, desk.ann)

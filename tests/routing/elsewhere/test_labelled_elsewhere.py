@@ -11,6 +11,7 @@ from annotation.labelling import queue
 from annotation.models import AuditEvent, Item, Label, Project, User, WorkItem
 from routing.core.correctness import left_open_by
 from routing.runs.labelled_elsewhere import elsewhere_in_words
+from routing.runs.labelling_pace import labelling_progress_of
 from testbed.delivered import delivered
 from testbed.experts import ExpertWorld
 from testbed.factories import add_member
@@ -89,6 +90,9 @@ def test_an_export_of_label_studio_comes_back_once(client, world):
         "cat",
         2500,
     )
+    batch = label.work_item.batch
+    pace = labelling_progress_of(batch, queue.batch_progress(batch))
+    assert (pace.last_hour, pace.per_hour) == (1, None)  # many come at once, which is no pace
     again = back(client, world, rows[:1], people=people).json()
     assert again == {"stored": 0, "known": 1, "refused": []}
     other = back(client, world, [answered(tasks[0], "dog")], people=people).json()

@@ -9,6 +9,7 @@ from django.urls import reverse
 from annotation.labelling import queue
 from annotation.models import Choice, Item
 from routing.models import Run
+from routing.runs.cancel import cancel_run
 from routing.runs.forms import PlanForm
 from testbed.factories import make_items, make_project
 from testbed.worlds import World, make_world
@@ -150,6 +151,15 @@ def test_what_a_start_freezes_is_there_for_the_dialog_once_nothing_is_left_to_co
     assert 'id="what-starts"' not in live(client, world, **hopeless)  # the server asks first
     assert 'id="what-starts"' in live(client, world, **hopeless, anyway="on")
     assert 'data-ask-more="what-starts"' in page_of(client, world)
+
+
+def test_the_dialog_says_what_earlier_draws_have_spent(client, world) -> None:
+    assert "Alpha spent by earlier draws" not in live(client, world, **PLAN)
+    run = world.start(m=20, alpha=Decimal("0.03"))
+    world.do("prepare_run")
+    cancel_run(run=run, user=world.manager)
+    part = live(client, world, **PLAN)
+    assert "Alpha spent by earlier draws on these items</dt><dd>3\xa0%" in part
 
 
 def test_the_live_parts_follow_what_is_chosen(client, world) -> None:

@@ -69,6 +69,19 @@ def test_where_every_score_decides_it_is_near() -> None:
         assert before.people == asked(run)
 
 
+def test_what_was_foretold_is_as_many_items_as_there_are() -> None:
+    world = make_world(400, own_scores=True, costs=("0.004", "0.04"), human_cost="1")
+    run = world.analysed(m=120, rule="every_score", epsilon=Decimal("0.1"), alpha=Decimal("0.1"))
+    run.certificate.shape = "both_scores"
+    chain = run.certificate.figures["chain"]
+    policy = next(row for row in chain["policies"] if row["index"] == chain["chosen"])
+    policy["counts"] = [100.4, 100.4, 199.2]
+    before = seen(run)
+    assert before.about
+    assert [row.items for row in before.rows] == [100, 101, 199]
+    assert sum(row.open for row in before.rows) == 400 - before.labelled
+
+
 def test_with_an_expert_it_counts_annotators_second_looks_and_hers() -> None:
     here = ExpertWorld()
     run = here.analysed(here.start(recheck_share=Decimal("0.5"), audit_share=Decimal("0.2")))
