@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from label_studio_sdk.converter.brush import encode_rle
 from numpy.typing import NDArray
 
 from annotation.projects.label_studio_config import read_config
@@ -75,6 +74,8 @@ def world_of_masks(count: int, *, seed: int = 5) -> tuple[World, dict[str, list[
 
 def painted(pixels: Pixels) -> list[int]:
     """As Label Studio packs it: in a colour, and half as opaque at some of its pixels."""
+    from label_studio_sdk.converter.brush import encode_rle  # takes two seconds
+
     colored = np.zeros((*pixels.shape, 4), dtype=np.uint8)
     colored[pixels > 0] = (179, 64, 29, 255)
     colored[::7, :, 3] //= 2

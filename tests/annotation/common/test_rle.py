@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from label_studio_sdk.converter.brush import decode_rle, encode_rle, mask2rle
 
 from annotation.task_types import brush, rle
 from tests.masks_story import runs
@@ -58,6 +57,8 @@ def test_columns_and_rows_are_turned_into_each_other(pixels):
 @settings(max_examples=150, deadline=None)
 @given(masks(), st.integers(0, 2**32 - 1))
 def test_label_studio_packs_and_unpacks_the_same(pixels, seed):
+    from label_studio_sdk.converter.brush import decode_rle, encode_rle, mask2rle  # takes two seconds
+
     rows = edges(pixels.ravel())
     packed = brush.packed(rows, pixels.size)
     assert (decode_rle(packed).reshape(*pixels.shape, 4) == pixels[..., None] * 255).all()
@@ -70,6 +71,8 @@ def test_label_studio_packs_and_unpacks_the_same(pixels, seed):
 
 
 def test_a_stroke_of_label_studios_brush_is_read():
+    from label_studio_sdk.converter.brush import decode_rle  # takes two seconds
+
     stroke = list(base64.b64decode(STROKE))
     alpha = decode_rle(stroke).reshape(240, 320, 4)[..., 3]
     assert 0 < alpha[alpha > 0].min() < 255

@@ -4,7 +4,6 @@ What is written is judged by Label Studio's own package.
 """
 
 import pytest
-from label_studio_sdk.label_interface import LabelInterface
 
 from annotation.errors import InputError
 from annotation.projects.choices import ChoiceSpec
@@ -122,6 +121,8 @@ class TestProjects:
 
     @pytest.mark.parametrize("task_type", TASK_TYPES)
     def test_what_is_written_is_valid_there_and_says_the_same_here(self, task_type) -> None:
+        from label_studio_sdk.label_interface import LabelInterface  # takes two seconds
+
         choices = (
             [ChoiceSpec('A <b> & "c"', key="a"), ChoiceSpec("ב 🙂")]
             if TASK_TYPES[task_type].has_labels

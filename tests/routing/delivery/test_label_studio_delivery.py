@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from label_studio_sdk.label_interface import LabelInterface
 
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.base import Row
@@ -154,6 +153,8 @@ def test_each_label_is_there_once_with_its_provenance(files) -> None:
 
 
 def test_label_studios_own_package_takes_all_of_it(files) -> None:
+    from label_studio_sdk.label_interface import LabelInterface  # takes two seconds
+
     _given, made = files
     interface = LabelInterface(made["label_studio/config.xml"].decode())
     interface.validate()
@@ -205,6 +206,8 @@ def test_that_none_of_the_choices_fits_is_counted() -> None:
 
 
 def test_columns_that_could_not_be_shown_have_plain_names_there_and_their_own_here_again() -> None:
+    from label_studio_sdk.label_interface import LabelInterface  # takes two seconds
+
     shown = ["my text", "текст", "a.b"]
     given = {"id": "1", "my text": "hello", "my_text": "other", "текст": "да", "a.b": "x"}
     project = make_project(choices=["cat", "dog"])

@@ -11,7 +11,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from label_studio_sdk.label_interface import LabelInterface
 
 from annotation.models import ApiToken, Item, Project, User
 from annotation.people.tokens import make_token
@@ -83,6 +82,8 @@ def asking(world: World, routed: Run) -> Asking:
 
 class TestAnswers:
     def test_the_labels_of_the_newest_routed_run(self, world: World, routed: Run, asking: Asking) -> None:
+        from label_studio_sdk.label_interface import LabelInterface  # takes two seconds
+
         assert asking.get("health").json()["status"] == "UP"
         version = asking.setup().json()["model_version"]
         assert version == f"{world.project.slug} run {routed.number}"
