@@ -57,6 +57,7 @@ MARKED_BY_FIXTURE = {
 
 
 def _prepare() -> None:
+    gc.set_threshold(50_000, 20, 50)
     if settings.configured:
         raise pytest.UsageError(
             "The settings were loaded before the tests could set up their environment. "
@@ -137,7 +138,6 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays: it need not be walked for garbage again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 class Stored(Protocol):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy  # whose parts are read when they are used: `optimize` takes half a second
 
 from routing.core.arrays import Ints
 from routing.core.losses.base import Loss, LossError, known_parameters, short
@@ -75,7 +75,7 @@ def _pairs(first: Ints, second: Ints, iou: Fraction) -> int:
     areas = [np.prod(boxes[:, 2:] - boxes[:, :2], axis=1) for boxes in (first, second)]
     union = areas[0][:, None] + areas[1][None, :] - common
     alike = common * iou.denominator >= union * iou.numerator
-    rows, columns = linear_sum_assignment(alike, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(alike, maximize=True)
     return int(alike[rows, columns].sum())
 
 
