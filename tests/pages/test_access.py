@@ -21,7 +21,7 @@ from routing.models import Delivery, DeliveryFile, GuidelineRound, ModelPrice, S
 from testbed.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.database]
 
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
