@@ -12,6 +12,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.locks import locked_project
 from annotation.common.replaced_labels import replaced_labels
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.label_queries import with_choice
@@ -185,7 +186,7 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
     wanted = {spec.key: spec for spec in specs}
     with transaction.atomic():
         # Two people who change the labels at once do so one after the other.
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_project(project.pk)
         present = {choice.key: choice for choice in project.choices.all()}
         removed = sorted(set(present) - set(wanted))
         renamed = {

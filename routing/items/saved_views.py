@@ -6,8 +6,8 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.locks import locked_project
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.models import Project
 from annotation.permissions import Access
 from routing.items.table_query import table_request
 from routing.models import SavedView
@@ -42,7 +42,7 @@ def save_view(
     owner = None if shared else access.user
     asked = table_request(QueryDict(query), permission)
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=access.project.pk)
+        locked_project(access.project.pk)
         if access.project.saved_views.filter(owner=owner).count() >= MOST:
             raise ConflictError(
                 _("There are %(most)s such views already. Delete one first.") % {"most": MOST},

@@ -12,6 +12,7 @@ from django.db.models import Max, Q, RestrictedError
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_project
 from annotation.errors import ConflictError, InputError
 from annotation.imports.columns import shown_columns
 from annotation.models import Project, User
@@ -98,11 +99,11 @@ def save_source(
         asked = open_backend(backend, params, replace(context, served=source.served))
         fingerprint = with_mends(asked.fingerprint(), mends_of(source))
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
+        locked_project(project.pk)  # one change of positions at a time
         new_prompt = prompt is not None and is_new_version(source, prompt)
         changed = True
         if source is not None:
-            source = Source.objects.select_for_update().get(pk=source.pk, project=project)
+            source = Source.objects.select_for_update(no_key=True).get(pk=source.pk, project=project)
             changed = new_prompt or (source.backend, source.params) != (backend, params)
             if changed:
                 refuse_in_use(source, fingerprint="" if new_prompt else fingerprint)
@@ -154,7 +155,7 @@ def save_prompt(*, source: Source, user: User, prompt: Prompt) -> Source:
     """
     checked = checked_prompt(source.project, source.backend, prompt)
     with transaction.atomic():
-        source = Source.objects.select_for_update().get(pk=source.pk)
+        source = Source.objects.select_for_update(no_key=True).get(pk=source.pk)
         if checked is not None and is_new_version(source, checked):
             refuse_in_use(source)
             version = add_version(source=source, user=user, prompt=checked)
@@ -175,7 +176,7 @@ def move_source(*, source: Source, user: User, up: bool) -> Source:
     """
     project = source.project
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
+        locked_project(project.pk)  # one change of positions at a time
         if run := project.runs.filter(state__in=UNDER_WAY).first():
             raise ConflictError(
                 _("Run %(run)s is under way with the models in this order. Finish or cancel it first.")
