@@ -269,6 +269,10 @@ register_codes(
     503,
     {
         "unavailable": ("It cannot be had now", "Try again later."),
+        "database_busy": (
+            "Others changed the same at the same moment",
+            "It was not stored; send it again as Retry-After says.",
+        ),
         "database_too_slow": (
             "The database took too long and was stopped",
             "Ask for less, or try again as Retry-After says.",
