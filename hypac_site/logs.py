@@ -8,11 +8,15 @@ from pythonjsonlogger.json import JsonFormatter as _JsonFormatter
 
 from annotation.common.log_context import about
 
-# Links that open something by themselves: an invitation, a new password, a signed address of an image (which
-# has colons, unlike its SHA-256). Also as part of a query.
+# Links that open something by themselves: an invitation, a new password, an address that is confirmed, mail
+# that ends, and a signed address of an image (which has colons, unlike its SHA-256). Also as part of a query.
+_SLASH = r"(?:/|%2F)"
+_SIGNED = r"(?:[\w.~:=-]|%3A|%3D){8,}"
+_LINKS = ("join", r"password/[\w-]{1,40}", "account/mail", "mail/ends")
 SECRET_PARTS = re.compile(
-    r"((?:/|%2F)(?:join|password(?:/|%2F)[\w-]{1,40})(?:/|%2F))[\w.~-]{8,}"
-    r"|((?:/|%2F)images(?:/|%2F))[\w.~-]{8,}(?::|%3A)[\w.~:-]+(?:%3A[\w.~-]+)*"
+    rf"({_SLASH}(?:{'|'.join(_LINKS).replace('/', _SLASH)}){_SLASH}){_SIGNED}"
+    rf"|({_SLASH}images{_SLASH})[\w.~-]{{8,}}(?::|%3A){_SIGNED}",
+    re.IGNORECASE,
 )
 
 
