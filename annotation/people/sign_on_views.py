@@ -106,7 +106,7 @@ def _enter(
             "From now on you log in by %(name)s. The password and the two-step log-in of before are gone."
         )
         messages.success(request, words % {"name": settings.HYPAC_OIDC_NAME})
-    return redirect(wanted or "project_list")
+    return redirect(steps.after_log_in(wanted))
 
 
 @csrf_exempt

@@ -63,6 +63,10 @@ def test_the_log_in_page_leads_there_and_nobody_is_sent_to_another_site(provider
     assert 'href="/sign-on/?next=/account/"' in page
     assert "Log in with the lab" in page
     assert provider.log_in(client, "1", wanted="//evil.example/")["Location"] == "/"
+    assert provider.log_in(Client(), "1", wanted="/sign-on/")["Location"] == "/", "no circle"
+    assert provider.log_in(Client(), "1", wanted="/logout/")["Location"] == "/", (
+        "nothing can be looked at there"
+    )
 
 
 def test_without_a_provider_there_is_no_such_page(client):
