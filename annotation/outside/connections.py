@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
 from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError
 from annotation.models import BucketFile, BucketSync, Connection, Project, User
 from annotation.outside.buckets import Bucket, Found, Place
@@ -157,7 +158,7 @@ def bucket_of(connection: Connection) -> Bucket:
 def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     values = dict(fields)
     if "name" in values:
-        values["name"] = " ".join(str(values["name"]).split())
+        values["name"] = checked_line(" ".join(str(values["name"]).split()), where="name")
         if not 1 <= len(values["name"]) <= 100:
             raise InputError(_("A name has 1 to 100 characters."), where="name")
     if "endpoint" in values:

@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.permissions import Access
 from routing.items.table_query import table_request
@@ -73,8 +74,8 @@ def delete_view(*, access: Access, view: SavedView) -> None:
 
 
 def _checked(name: str) -> str:
-    name = " ".join(name.split())
-    if not name or len(name) > LONGEST or "\0" in name:
+    name = checked_line(" ".join(name.split()), where="name")
+    if not name or len(name) > LONGEST:
         raise InputError(
             _("Give the view a name of at most %(most)s characters.") % {"most": LONGEST}, where="name"
         )

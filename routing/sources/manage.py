@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
 from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError
 from annotation.imports.columns import shown_columns
 from annotation.models import Project, User
@@ -75,6 +76,8 @@ def save_source(
     backend, a part of the prompt, or a price), BackendError where the server cannot be asked, and
     ConflictError where a run that is under way rests on what would be changed.
     """
+    if source is None or name.strip() != source.name:
+        name = checked_line(name, where="name")
     prompt = checked_prompt(project, backend, prompt)
     if price is not None:
         if price.project_id != project.pk:

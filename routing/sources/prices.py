@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit, limits
 from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, Cost, CostError, read_prices
@@ -43,7 +44,7 @@ def save_price(
     where a field cannot be used (`where` names it: a field, or a price), also where a source that names the
     line does not tell what the new way of counting needs.
     """
-    name = name.strip()
+    name = checked_line(name, where="name")
     if not name or len(name) > MOST_CHARACTERS:
         raise InputError(
             _("A line needs a name of at most %(most_characters)s characters.")
