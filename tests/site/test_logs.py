@@ -76,6 +76,19 @@ def test_an_exception_is_one_line_of_json_without_the_tokens_in_it(lines) -> Non
         assert "Traceback" in json.loads(text)["exc_info"]
 
 
+def test_neither_a_message_nor_a_trace_forges_a_line(lines) -> None:
+    log, forged = logging.getLogger("annotation.tests"), "2026-01-01 00:00:00,000 ERROR hypac nobody did it"
+    log.warning("project %s is deleted", f"Reviews\r\n{forged}\x1b[2J\u2028{forged}")
+    try:
+        raise ValueError(f"no such label: x\n{forged}\x1b[1A\r{forged}")
+    except ValueError:
+        log.exception("failed", stack_info=True)
+    text = lines.getvalue()
+    assert text.count("nobody did it") >= 4
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line.startswith(forged)]
+
+
 @pytest.mark.parametrize("colon", [":", "%3A"])
 def test_a_signed_address_of_an_image_is_hidden_and_its_hash_is_not(lines, colon) -> None:
     signed, sha256 = colon.join(["WzEsImFiYyIsOV0", "1vOaXb", "s1gnatur-e_0"]), "0123456789abcdef" * 4
