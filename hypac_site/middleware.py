@@ -125,15 +125,15 @@ class StatementLimitMiddleware:
             line = "A statement of %s took too long and was ended."
             log.warning(line, request.resolver_match, exc_info=error)
             words = _("The database took too long and was stopped. Ask for less, or try again later.")
-            return _unavailable(request, "database_too_slow", words, seconds=30)
+            return _unavailable(request, words, code="database_too_slow", seconds=30)
         if gave_way(error):
             log.warning("%s gave way to others at the same rows.", request.resolver_match, exc_info=error)
             words = _("Others changed the same at the same moment, and this was not stored. Send it again.")
-            return _unavailable(request, "database_busy", words, seconds=1)
+            return _unavailable(request, words, code="database_busy", seconds=1)
         return None
 
 
-def _unavailable(request: HttpRequest, code: str, words: str, *, seconds: int) -> HttpResponse:
+def _unavailable(request: HttpRequest, words: str, *, code: str, seconds: int) -> HttpResponse:
     headers = {"Retry-After": str(seconds), "Cache-Control": KEEP_NOTHING}
     if asks_a_program(request):
         return JsonResponse(problem(code, words), status=503, headers=headers, content_type=PROBLEM)
