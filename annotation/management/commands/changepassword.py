@@ -12,8 +12,8 @@ from annotation.people.second_factor.change import note
 class Command(changepassword.Command):
     help = "Sets somebody's password, and tells them by mail, as far as their address is confirmed."
 
-    def handle(self, *args: Any, **options: Any) -> str:
-        said: str = super().handle(*args, **options)
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        said = super().handle(*args, **options)
         name = options["username"] or getpass.getuser()
         note(User.objects.get(username=name), "account.password_set", by=None)
         return said

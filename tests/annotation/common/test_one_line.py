@@ -70,7 +70,7 @@ BY_NAME: dict[str, Callable[[Project, str], Any]] = {
 
 @pytest.mark.parametrize("what", BY_NAME)
 @pytest.mark.parametrize("sign", ["\x1b", "\x9b", "\u202e"], ids=ascii)
-def test_what_no_line_shows_is_in_no_name(project, what: str, sign: str) -> None:
+def test_what_no_line_shows_is_in_no_name(project: Project, what: str, sign: str) -> None:
     with pytest.raises(InputError, match=rf"not shown \(U\+{ord(sign):04X}\)"):
         BY_NAME[what](project, f"Reviews{sign}[2J of May")
 
