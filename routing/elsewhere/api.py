@@ -88,6 +88,9 @@ class WaitingWorkBody(serializers.Serializer[Any]):
     conditions = serializers.ListField(
         child=serializers.CharField(), help_text="What must not be shown or done there, in sentences."
     )
+    note = serializers.CharField(
+        allow_blank=True, help_text="Why no item will wait, where the run leaves people nothing to do."
+    )
 
 
 class RefusedBody(serializers.Serializer[Any]):

@@ -238,6 +238,21 @@ def test_the_command_carries_work_away_and_sends_all_answers_back_in_parts(
     assert json.loads(capsys.readouterr().err)["code"] == "no_routed_items"
 
 
+def test_a_run_that_left_nothing_for_people_is_no_failure_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    note = "Routing left nothing for people in run 3."
+    waiting = {"part": "routed", "waiting": 0, "blind": False, "conditions": [], "note": note}
+    found = [ok({"slug": "a"}), ok({"number": 3, "state": "complete"}), ok(waiting)]
+    file = tmp_path / "work.ndjson"
+    script = Script([*found, httpx.Response(200, content=b"")])
+    assert main(["work", "a", "3", str(file)], transport=script) == 0
+    assert note in capsys.readouterr().out
+    assert file.read_text() == ""
+
+
 def test_what_was_too_much_at_once_is_sent_again_in_smaller_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

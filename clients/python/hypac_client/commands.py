@@ -180,13 +180,14 @@ def invite(client: Client, options: Any) -> Any:
 def work(client: Client, options: Any) -> Any:
     run = _run(client, options)
     waiting = run.waiting_work(options.part)
-    conditions = waiting["conditions"]
+    told = {"file": options.file, "items": waiting["waiting"], "conditions": waiting["conditions"]}
+    if note := waiting.get("note"):  # a server before 0.3 has none
+        told["note"] = note
     if options.shape == "cvat":
         run.cvat_archive(options.file, part=options.part)
-        return {"file": options.file, "items": waiting["waiting"], "conditions": conditions}
+        return told
     rows = run.work(options.shape, part=options.part, image_seconds=options.image_seconds)
-    count = _write_lines(options.file, rows)
-    return {"file": options.file, "items": count, "conditions": conditions}
+    return {**told, "items": _write_lines(options.file, rows)}
 
 
 def take_back(client: Client, options: Any) -> Told:

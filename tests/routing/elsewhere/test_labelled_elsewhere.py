@@ -10,6 +10,7 @@ from django.utils import timezone
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Item, Label, Project, User, WorkItem
 from routing.core.correctness import left_open_by
+from routing.models import Run
 from routing.runs.labelled_elsewhere import elsewhere_in_words
 from routing.runs.labelling_pace import labelling_progress_of
 from testbed.delivered import delivered
@@ -159,6 +160,40 @@ def test_the_calibration_set_is_given_out_by_name_alone(client):
     assert "part=calibration" in response.json()["detail"]
     assert back(client, world, [{"item": 1, "value": "cat"}]).status_code == 409
     assert not AuditEvent.objects.filter(action="run.handed_out").exists()
+
+
+def test_a_run_that_leaves_people_nothing_gives_out_nothing_and_says_why(client, world):
+    run = world.project.runs.get()
+    world.finish()
+    told = waiting(client, world, "routed")
+    assert (told["waiting"], told["conditions"]) == (0, [])
+    assert told["note"] == "People have labelled all that run 1 left for them."
+    assert lines(out(client, world)) == []
+    # As where routing made no batch.
+    Run.objects.filter(pk=run.pk).update(routed_batch=None)
+    assert waiting(client, world, "routed")["note"] == "Routing left nothing for people in run 1."
+    assert lines(out(client, world)) == []
+
+
+def test_what_was_sent_is_known_once_the_run_is_complete(client, world):
+    task = lines(out(client, world, "hypac"))[0]
+    row = {"item": task["item"], "value": "cat", "annotator": world.annotators[0].username}
+    assert back(client, world, [row]).json()["stored"] == 1
+    world.finish()
+    assert back(client, world, [row]).json()["known"] == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (Run.State.CANCELLED, "Run 1 was cancelled: it asks nobody about its items any more."),
+        (Run.State.ANALYSED, "Run 1 is not routed yet, and sends nothing to people before: analysed."),
+    ],
+)
+def test_a_run_that_is_not_routed_says_what_is_true_of_it(client, world, state, says):
+    Run.objects.update(state=state)
+    refused = waiting(client, world, "routed", status=409)
+    assert (refused["code"], refused["detail"]) == ("no_routed_items", says)
 
 
 def test_a_calibration_set_labelled_elsewhere_is_certified_and_says_so(client, tmp_path):
