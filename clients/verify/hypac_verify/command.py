@@ -14,7 +14,7 @@ from hypac_verify import __version__, every_score, words
 from hypac_verify.certificate import Checked, check_certificate, sentence
 from hypac_verify.commitments import check_noted
 from hypac_verify.committed_files import Said, check_files, with_answered
-from hypac_verify.delivered_file import OTHERS, READABLE
+from hypac_verify.delivered_file import OTHERS, PARTLY_READ, READABLE
 from hypac_verify.delivery import check_delivery
 from hypac_verify.draw import entropy_of, salt_of, same_by
 from hypac_verify.expert_labels import read_run
@@ -127,7 +127,7 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
         _check_pilot_costs(checked, pilot, report)
         said = with_answered(said, found.get("answered.jsonl"), checked.plan, checked.rows, report)
     check_noted(checked.made, noted.commitments, noted.heads, report)
-    check_manifest(folder, found.get("manifest.json"), found, report)
+    held = check_manifest(folder, found.get("manifest.json"), found, report)
     audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
     card = _card(found)
     if card is None:
@@ -137,12 +137,25 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
     for name, other in zip(names[1:], labels[1:], strict=True):
         if differing := len(labels[0] ^ other):
             report.fault(f"{name}: its labels and sources are not those of {names[0]} ({differing} rows)")
-    for name in OTHERS:
-        if name in found:
-            report.unchecked.append(f"{name}: this format is not read; {', '.join(READABLE)} are")
+    _say_of_hashes(found, held, report)
     if not names:
         report.unchecked.append("the delivered file: none that can be read is here")
     return report, checked, found
+
+
+def _say_of_hashes(found: dict[str, Path], held: set[str], report: Report) -> None:
+    """What is not read, or not all of it: that the manifest holds it, or that nothing does."""
+    unread = {name: name for name in OTHERS} | PARTLY_READ
+    here = [name for name in unread if name in found]
+    if by_hash := [unread[name] for name in here if name in held]:
+        report.notes.append(
+            f"Held by size and SHA-256 of manifest.json alone, not read: {', '.join(by_hash)}."
+        )
+    report.unchecked += [
+        f"{unread[name]}: not read, and no manifest.json has a SHA-256 to hold it against"
+        for name in here
+        if name not in held
+    ]
 
 
 def _check_pilot_costs(checked: Checked, pilot: dict[str, Said], report: Report) -> None:
