@@ -14,6 +14,7 @@ from hypac_client.errors import ConflictError, HypacError
 from hypac_client.jobs import Job
 from hypac_client.models import Taken
 from hypac_client.runs import Run
+from hypac_client.texts import read_json
 
 MOST_ROWS, FEW_ROWS = 1_000, 20
 """Of answers that one request takes: at most, and where those were too much to read at once."""
@@ -107,7 +108,7 @@ def fields_of(given: Sequence[str]) -> dict[str, Any]:
         name, sign, value = one.partition("=")
         if not sign:
             raise ValueError(f"{one!r} is neither NAME=TEXT nor NAME:=JSON")
-        found[name.removesuffix(":")] = json.loads(value) if name.endswith(":") else value
+        found[name.removesuffix(":")] = read_json(value) if name.endswith(":") else value
     return found
 
 
@@ -198,7 +199,7 @@ def take_back(client: Client, options: Any) -> Told:
             options.file, annotator=options.annotator, part=options.part, empty=options.empty
         )
         return _taken(dict(taken))
-    people = json.loads(options.people)
+    people = read_json(options.people)
     return _in_parts(
         _rows_of(options.file), lambda rows: run.take_back(rows, people=people, part=options.part)
     )
@@ -268,7 +269,7 @@ def _rows_of(name: str) -> list[Any]:
     with open(name, encoding="utf-8") as file:
         text = file.read()
     if text.lstrip().startswith("["):
-        rows = list(json.loads(text))
+        rows = list(read_json(text))
     else:
         rows = [
             _row_in(line, f"{name}, line {number}")
@@ -282,7 +283,7 @@ def _rows_of(name: str) -> list[Any]:
 
 def _row_in(line: str, where: str) -> Any:
     try:
-        return json.loads(line, parse_constant=_no_number)
+        return read_json(line, parse_constant=_no_number)
     except ValueError as error:
         told = getattr(error, "msg", str(error))
         raise ValueError(f"{where}: it is no JSON ({told}). Nothing was sent.") from error
@@ -330,4 +331,4 @@ def _of_item(refused: Mapping[str, Any]) -> str:
 
 def request(client: Client, options: Any) -> Any:
     text = sys.stdin.read() if options.data == "-" else options.data
-    return client.request(options.method, options.path, json=json.loads(text) if text else None)
+    return client.request(options.method, options.path, json=read_json(text) if text else None)

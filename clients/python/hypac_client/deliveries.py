@@ -12,6 +12,7 @@ from hypac_client import frames
 from hypac_client.errors import ChecksumError, HypacError
 from hypac_client.models import DeliveryData, DeliveryFile
 from hypac_client.resource import Resource
+from hypac_client.texts import read_json
 from hypac_client.transport import Transport
 
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
@@ -44,7 +45,7 @@ class Delivery(Resource):
         stated = self.data.get("certificate")
         if stated and hashlib.sha256(content).hexdigest() != stated:
             raise ChecksumError(f"{CERTIFICATE} is not the certificate {stated}")
-        return dict(json.loads(content))
+        return dict(read_json(content))
 
     def read(self, name: str) -> bytes:
         """A whole file; its SHA-256 is checked."""
@@ -93,7 +94,7 @@ class Delivery(Resource):
 
     def _refuse_others_folder(self, folder: Path) -> None:
         try:
-            other = json.loads((folder / RECORD).read_text(encoding="utf-8"))["project"]
+            other = read_json((folder / RECORD).read_text(encoding="utf-8"))["project"]
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return
         if other != self._project:
@@ -129,7 +130,7 @@ def inside(folder: Path, name: str) -> Path:
 def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
     """Files in `folder` that its manifest names, none of `names`, and that still are what it says."""
     try:
-        found = json.loads((folder / MANIFEST).read_bytes())["files"]
+        found = read_json((folder / MANIFEST).read_bytes())["files"]
         named = {str(name): str(facts["sha256"]) for name, facts in found.items() if name not in names}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []

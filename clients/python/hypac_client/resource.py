@@ -1,12 +1,12 @@
 """What the server's things have in common: an address and the fields of the last answer about them."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from hypac_client.errors import HypacError, WaitTimeoutError
+from hypac_client.texts import read_json
 from hypac_client.transport import Params, Transport
 
 FIRST_LOOK = 0.1
@@ -102,6 +102,6 @@ def _query(address: str) -> Iterator[tuple[str, str]]:
 
 def _parsed(line: bytes, path: str) -> dict[str, Any]:
     try:
-        return dict(json.loads(line))
+        return dict(read_json(line))
     except (TypeError, ValueError):
         raise HypacError(f"{path} broke off in the middle of a line: {line[:80]!r}") from None

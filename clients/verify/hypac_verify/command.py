@@ -230,7 +230,7 @@ def told(report: Report, checked: Checked, noted: Noted = NOTHING) -> str:
     """The report as text."""
     parts = [f"Certificate {checked.certificate_id}, version {checked.document['version']}", ""]
     if not report.faults:
-        parts += [f"It says: {sentence(checked.document)}", ""]
+        parts += [f"It says: {words.one_line(sentence(checked.document))}", ""]
         if checked.plan.alpha_spent:
             parts += [
                 f"After all draws on these items it may be wrong with probability {level_of(checked)}.",
@@ -245,7 +245,7 @@ def told(report: Report, checked: Checked, noted: Noted = NOTHING) -> str:
         ("On trust:", on_trust(report, checked, noted)),
     ):
         if lines:
-            parts += [title, *(f"  - {line}" for line in lines), ""]
+            parts += [title, *(f"  - {words.one_line(line)}" for line in lines), ""]
     return "\n".join([*parts, VERDICTS[code_of(report)]])
 
 
@@ -313,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UnusableError as error:
         if options.json:
             print(json.dumps({"code": UNUSABLE, "error": str(error)}))
-        print(f"hypac-verify: {error}", file=sys.stderr)
+        _say(f"hypac-verify: {error}")
         return UNUSABLE
     print(
         json.dumps(result, indent=2)
@@ -360,7 +360,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(words.printable(words.one_line(line), sys.stderr.encoding), file=sys.stderr)
 
 
 def _several(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str], Document]:
@@ -369,11 +369,11 @@ def _several(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str],
     for folder in options.paths:
         report, checked, _ = check([folder], _say, noted)
         results.append({"folder": str(folder), **document(report, checked, noted)})
-        lines += [f"{folder}", "", told(report, checked, noted), ""]
+        lines += [words.one_line(f"{folder}"), "", told(report, checked, noted), ""]
         every.append(checked)
         codes.append(code_of(report))
     faults, notes = compared(every)
-    lines += ["Together:", *(f"  - {line}" for line in (*faults, *notes))]
+    lines += ["Together:", *(f"  - {words.one_line(line)}" for line in (*faults, *notes))]
     order = (HOLDS, IN_PART, FAILS)
     code = max([*codes, FAILS if faults else HOLDS], key=order.index)
     return code, lines, {"code": code, "deliveries": results, "faults": faults, "notes": notes}

@@ -22,6 +22,7 @@ from hypac_verify.draw import Same, same_by
 from hypac_verify.first_score import least_right
 from hypac_verify.reading import Plan, UnusableError, lines_of
 from hypac_verify.tails import tail
+from hypac_verify.words import one_line
 
 MOST = 100_000
 YOURS = "your_label"
@@ -93,7 +94,7 @@ def _write(rows: list[Delivered], to: Path) -> None:
 def asked_words(rows: Sequence[Delivered], plan: Plan) -> list[str]:
     """What is asked of whoever had these items drawn, and whether their labels can say anything."""
     lines = [f"Label these {len(rows)} items yourself, before you look at the delivered labels:"]
-    lines += [f"  {row.external_id}" for row in rows]
+    lines += [f"  {one_line(row.external_id)}" for row in rows]
     # So many of which none differs speak for the promise at 5 %.
     fewest = least_right(plan.pool_size, min(plan.budget + 1, plan.pool_size), Fraction(1, 20))
     if len(rows) < fewest:
