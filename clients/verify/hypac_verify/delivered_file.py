@@ -50,10 +50,23 @@ PARTLY_READ = {
 }
 """What nothing here compares with the labels that HyPAC says the items of a file have."""
 TASKS, CSV = "tasks.json", (".csv", ".tsv")
-FORMULA = re.compile(
-    r"'+(?:[\t\r\n]|[\s\x00-\x1f\x7f\x85\xa0\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*"
+_BEGINS = (
+    r"(?:[\t\r\n]|[\s\x00-\x1f\x7f\x85\xa0\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*"
     r"[=+@＝＋＠﹦﹢﹫\-－﹣])"
 )
+"""What a spreadsheet takes for the start of a formula."""
+FORMULA, _LIVE = re.compile(f"'+{_BEGINS}"), re.compile(f"'*{_BEGINS}")
+_NEGATIVE = re.compile(r" *-[0-9]+(?:\.[0-9]+)?")
+
+
+def as_text(cell: str) -> str:
+    """As a CSV of a delivery has it: with an apostrophe in front of what a spreadsheet would compute."""
+    return f"'{cell}" if _LIVE.match(cell) and not _NEGATIVE.fullmatch(cell) else cell
+
+
+def from_text(cell: str) -> str:
+    """The cell of which `as_text` made this one."""
+    return cell[1:] if FORMULA.match(cell) else cell
 
 
 @dataclass(frozen=True)
@@ -202,7 +215,7 @@ def _cells_of(path: Path, delimiter: str) -> Iterator[list[str]]:
     csv.field_size_limit(LONGEST_LINE)
     try:
         for cells in csv.reader(texts(), delimiter=delimiter, strict=True):
-            yield [cell[1:] if FORMULA.match(cell) else cell for cell in cells]
+            yield list(map(from_text, cells))
     except csv.Error as error:
         raise UnusableError(f"{path.name}: no table ({error})") from None
 
