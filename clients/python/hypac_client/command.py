@@ -19,6 +19,7 @@ from hypac_client.texts import printable, printable_json
 
 FAILED, WRONG_USE, NOT_YET = 1, 2, 3
 MISSING = "also where a source lacks answers that are sent in"
+FIELDS = "NAME=TEXT, or NAME:=JSON for what is no text"
 STRICT = "end with 1 where something of it cannot be used; the rest is stored all the same"
 MEANS = {
     "run": "its number, or newest",
@@ -76,6 +77,13 @@ def _parser() -> argparse.ArgumentParser:
 
     command("me", lambda client, _options: client.me(), "whose token it is")
     command("projects", commands.projects, "the projects that the token reaches")
+    says = "make a project"
+    made = command("new-project", commands.new_project, says, "name")
+    made.add_argument("field", nargs="+", help=f"choices=good,bad and others of POST projects/: {FIELDS}")
+    says = "add a source, which comes last"
+    made = command("new-source", commands.new_source, says, "project", "name")
+    made.add_argument("field", nargs="+", help=f"of POST P/sources/: {FIELDS}")
+    _flags(made, api_key_stdin="its key is what standard input has")
     command("preview", commands.preview, "what a file seems to be; nothing is imported", "project", "file")
     _import(command("import", commands.import_file, "import a file and wait", "project", "file"))
     says = "send answers of a source's model and wait"

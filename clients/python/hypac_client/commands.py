@@ -40,6 +40,20 @@ def projects(client: Client, _options: Any) -> Any:
     return [dict(project.data) for project in client.projects]
 
 
+def new_project(client: Client, options: Any) -> Any:
+    fields = fields_of(options.field, but=("name",))
+    if isinstance(choices := fields.get("choices"), str):
+        fields["choices"] = choices.split(",")
+    return dict(client.projects.create(options.name, **fields))
+
+
+def new_source(client: Client, options: Any) -> Any:
+    fields = fields_of(options.field, but=("name",))
+    if options.api_key_stdin:
+        fields["api_key"] = sys.stdin.read().strip()
+    return dict(client.projects.get(options.project).sources.add(options.name, **fields))
+
+
 def preview(client: Client, options: Any) -> Any:
     return client.projects.get(options.project).preview(options.file)
 
@@ -90,7 +104,9 @@ def start(client: Client, options: Any) -> Any:
     """A run where one is due; none otherwise, which is told."""
     said = {name: getattr(options, name) for name in SAID_AT_A_START}
     try:
-        run = client.projects.get(options.project).start_run(**fields_of(options.field), **said)
+        run = client.projects.get(options.project).start_run(
+            **fields_of(options.field, but=SAID_AT_A_START), **said
+        )
     except ConflictError as error:
         if error.code != "no_run_due":
             raise
@@ -101,15 +117,25 @@ def start(client: Client, options: Any) -> Any:
     return {"started": True, **_facts(run.refresh())}
 
 
-def fields_of(given: Sequence[str]) -> dict[str, Any]:
-    """Of `NAME=TEXT`, or `NAME:=JSON` for what is no text."""
+def fields_of(given: Sequence[str], *, but: Sequence[str] = ()) -> dict[str, Any]:
+    """Of `NAME=TEXT`, or `NAME:=JSON` for what is no text. `but`: what is said to the command otherwise."""
     found: dict[str, Any] = {}
     for one in given:
         name, sign, value = one.partition("=")
         if not sign:
             raise ValueError(f"{one!r} is neither NAME=TEXT nor NAME:=JSON")
-        found[name.removesuffix(":")] = read_json(value) if name.endswith(":") else value
+        field = name.removesuffix(":")
+        if field in but or field in found:
+            raise ValueError(f"{one!r}: {field} is said otherwise already (hypac COMMAND --help)")
+        found[field] = _value_in(value, one) if name.endswith(":") else value
     return found
+
+
+def _value_in(text: str, where: str) -> Any:
+    try:
+        return read_json(text, parse_constant=_no_number)
+    except ValueError as error:
+        raise ValueError(f"{where!r}: behind := there is no JSON ({error})") from None
 
 
 def analyse(client: Client, options: Any) -> Any:

@@ -93,10 +93,7 @@ class Delivery(Resource):
         return self._path.partition("projects/")[2].partition("/")[0]
 
     def _refuse_others_folder(self, folder: Path) -> None:
-        try:
-            other = read_json((folder / RECORD).read_text(encoding="utf-8"))["project"]
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            return
+        other = record_of(folder).get("project", self._project)
         if other != self._project:
             raise HypacError(
                 f"{folder} holds a delivery of the project {other!r}. Choose another folder, or remove all "
@@ -119,6 +116,14 @@ class Delivery(Resource):
         return f"{self._path}files/{quote(name)}"
 
 
+def record_of(folder: Path) -> dict[str, Any]:
+    """What a download left in the folder: `project` and the id of the `delivery`; empty where none did."""
+    try:
+        return dict(read_json((folder / RECORD).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
 def inside(folder: Path, name: str) -> Path:
     """Where a file of that name goes. A name that leads out of `folder` is refused."""
     parts = PurePosixPath(name).parts
@@ -132,7 +137,7 @@ def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
     try:
         found = read_json((folder / MANIFEST).read_bytes())["files"]
         named = {str(name): str(facts["sha256"]) for name, facts in found.items() if name not in names}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return []
     return [inside(folder, name) for name, sha256 in named.items() if _is_ours(folder, name, sha256)]
 
