@@ -310,7 +310,7 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
         return key
     if source is None or not source.api_key:
         return ""
-    if _origin(source.params) != _origin(params):
+    if _servers(source.backend, source.params) != _servers(backend, params):
         raise InputError(
             _("The stored key was entered for another server. Enter the key for this one, or remove it."),
             where="api_key",
@@ -318,9 +318,14 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
     return decrypt(source.api_key, where="api_key")
 
 
-def _origin(params: Mapping[str, Any]) -> tuple[str, str]:
+def _servers(backend: str, params: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Where a key is sent: scheme, host and port of each param that the backend declares as an address."""
+    return {_origin(str(params.get(name) or "")) for name in backend_class(backend).addresses()}
+
+
+def _origin(address: str) -> tuple[str, str]:
     try:
-        parts = urlsplit(str(params.get("url", "")).strip())
+        parts = urlsplit(address.strip())
     except ValueError:
         return "", ""
     return parts.scheme.lower(), parts.netloc.lower()
