@@ -5,7 +5,6 @@ import gc
 import os
 import sys
 
-
 # What is imported stays. Walking it for garbage again and again is a sixth of the start of a command.
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
 

@@ -25,7 +25,7 @@ from annotation.models import MAX_OVERLAP, Item, Project
 from annotation.permissions import Access, access_to
 from annotation.words import Words
 from routing.common.sql import analyse_tables
-from routing.common.states import State, move, was_cancelled
+from routing.common.states import OPEN, State, move, was_cancelled
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.items.filters import conditions
@@ -36,7 +36,7 @@ from routing.runs.events import run_routed
 from routing.runs.labelling_pace import LabellingTime, labelling_time_of
 from routing.runs.later.intakes import abandon_unfinished
 from routing.runs.pool import last_place, pool_of
-from routing.runs.start import refuse_while_busy
+from routing.runs.start import refuse_beside_run, refuse_while_busy
 from routing.visibility import view_permission
 
 KIND = "give_to_people"
@@ -113,8 +113,11 @@ class PeopleOutlook:
 
 
 def people_outlook(*, access: Access, wanted: Wanted) -> PeopleOutlook:
-    """Raises InputError where a filter, the sample or the overlap cannot be used."""
+    """Raises InputError where a filter, the sample or the overlap cannot be used, and ConflictError while it
+    would tell, filter by filter, which items of a calibration set are labelled.
+    """
     project = access.project
+    refuse_beside_run(project, OPEN)
     wanted = wanted.completed(project)
     found = _items_of(access, wanted).count()
     matching = project.items.filter(*_conditions(access, wanted)).count()

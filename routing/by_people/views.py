@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _, ngettext
 
 from annotation.common.access import ProjectRequest, needs
 from annotation.common.forms import add_error
-from annotation.errors import HypacError, NotAllowedError
+from annotation.errors import ConflictError, HypacError, NotAllowedError
 from annotation.permissions import members_who_label
 from routing.by_people.forms import PeopleRunForm
 from routing.by_people.start import PeopleOutlook, Wanted, people_outlook, start_people_run
@@ -37,10 +37,11 @@ def people_run(request: ProjectRequest) -> HttpResponseBase:
         except NotAllowedError:
             raise
         except HypacError as error:
-            if not form.is_bound:  # nothing was chosen that could be wrong
-                raise
             outlook = None if error.where else outlook
-            add_error(form, error)
+            if form.is_bound:
+                add_error(form, error)
+            elif not isinstance(error, ConflictError):  # nothing was chosen that could be wrong
+                raise
     return render(
         request,
         "routing/by_people/people_run.html",

@@ -113,7 +113,8 @@ def _why_not_routed(run: Run) -> str:
     if run.state != Run.State.CALIBRATING:
         return words
     return _(
-        "%(words)s Its calibration set is asked for by part=calibration, knowing what must not be shown there."
+        "%(words)s Its calibration set is asked for by part=calibration, knowing what must not be shown "
+        "there."
     ) % {"words": words}
 
 

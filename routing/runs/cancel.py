@@ -10,12 +10,16 @@ from annotation.jobs import jobs
 from annotation.labelling.batches import withdraw
 from annotation.models import User
 from routing.common.states import CANCELLABLE, State, move
-from routing.models import Run
+from routing.models import Draw, Run
 from routing.runs.budget import mark_lost
+from routing.runs.commitments import draw_can_be_known
+from routing.runs.committed import first_hash
+from routing.runs.ledger import charge_draw
 
 
 def cancel_run(*, run: Run, user: User | None) -> None:
-    """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
+    """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items. So
+    is a draw that is not stored but may be known: else one could look at it, and throw it away for nothing.
 
     A job at work on it stops at its next chunk, and nobody is asked any more; of a large run, a job goes on
     to write that to each work item (annotation.labelling.batches). Raises ConflictError where the run is
@@ -29,6 +33,8 @@ def cancel_run(*, run: Run, user: User | None) -> None:
         # Their worker has lost its job, and nobody else will take it up.
         mark_lost(run.reservations.all())
         run.refresh_from_db()
+        if draw_can_be_known(run) and not Draw.objects.filter(run=run).exists():
+            charge_draw(run, commitment=first_hash(run))
         asking = list(run.project.work_batches.filter(pk__in=run.own_batches))
         withdraw(project=run.project, batches=asking, user=user)
         move(

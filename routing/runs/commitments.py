@@ -171,6 +171,15 @@ def waits_for_value(run: Run) -> bool:
     )
 
 
+def draw_can_be_known(run: Run) -> bool:
+    """Whether somebody may know the draw: it is stored, or follows from what the run has committed to and a
+    value from elsewhere, which anybody but this server may have by now.
+    """
+    if Draw.objects.filter(run=run).exists():
+        return True
+    return run.draw_from != Run.DrawFrom.SYSTEM and commitment_of(run, BEFORE_DRAW) is not None
+
+
 def give_value(*, run: Run, user: User | None, value: str) -> Job:
     """Draw from this text, which somebody else chose, or which the beacon gave; or, where it is empty, ask
     the beacon again.

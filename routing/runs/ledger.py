@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.common.locks import locked_project
@@ -36,15 +37,15 @@ def ledger(run: Run) -> list[SpentAlpha]:
 
     Their sum bounds the probability that any of the certificates is false. A pool inherits the entries of
     the pools that it shares items with; for the target `population` those of every earlier run of the
-    project. What was cancelled before its draw has spent nothing.
+    project. What was cancelled before anybody could know its draw has spent nothing.
     """
-    earlier = list(run.project.runs.filter(number__lt=run.number, draw__isnull=False).order_by("number"))
+    earlier = list(_charged(run.project).filter(number__lt=run.number))
     return _spent_by(_entries(run, earlier))
 
 
 def spent_before(project: Project, target: str) -> Decimal:
     """What draws so far have spent on items that a run with this target would cover if it started now."""
-    drawn = list(project.runs.filter(draw__isnull=False).order_by("number"))
+    drawn = list(_charged(project))
     runs = set[Run]()
     for run in reversed(drawn):
         pool = PoolItem.objects.filter(run=run, intake__isnull=True)
@@ -53,6 +54,12 @@ def spent_before(project: Project, target: str) -> Decimal:
         )
         runs |= _entries(run, drawn) if shares else set()
     return total_of(_spent_by(runs))
+
+
+def _charged(project: Project) -> QuerySet[Run]:
+    """Its runs that were drawn, or cancelled when their draw could be known."""
+    entries = LedgerEntry.objects.filter(run=OuterRef("pk"), kind=DRAW)
+    return project.runs.filter(Q(draw__isnull=False) | Exists(entries)).order_by("number")
 
 
 def refuse_without_promise(project: Project, plan: Plan) -> None:
@@ -115,7 +122,9 @@ def head_of(project: Project) -> dict[str, Any]:
 
 
 def charge_draw(run: Run, *, commitment: str) -> None:
-    """Write down what the draw of a run spends. Call it in the transaction that stores the draw."""
+    """Write down what the draw of a run spends. Call it in the transaction that stores the draw, or ends the
+    run.
+    """
     _lock(run.project)
     _catch_up(run)
     _append(run, DRAW, run.alpha, commitment)

@@ -2,7 +2,7 @@
 chains, then the calibration batch. Every step of it can be taken up again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -264,12 +264,7 @@ def _measurement(
 
 def refuse_while_busy(project: Project) -> None:
     """Raises ConflictError while a run, an import or predictions under way keep a pool from being drawn."""
-    if run := project.runs.filter(state__in=UNDER_WAY).first():
-        raise ConflictError(
-            _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
-            % {"run": run.number, "state": run.get_state_display().lower()},
-            code="other_run_under_way",
-        )
+    refuse_beside_run(project, UNDER_WAY)
     # By the key, which the job that takes an import back has, too.
     if job := project.jobs.filter(unique_key=IMPORT, state__in=jobs.UNFINISHED).first():
         if job.kind == IMPORT:
@@ -280,6 +275,16 @@ def refuse_while_busy(project: Project) -> None:
         raise UnderWayError(_(jobs.kind(job.kind).title))
     refuse_while_taking_in(project)
     refuse_while_sending(project)
+
+
+def refuse_beside_run(project: Project, states: Collection[str]) -> None:
+    """Raises ConflictError while a run of the project is in one of these states."""
+    if run := project.runs.filter(state__in=states).first():
+        raise ConflictError(
+            _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
+            % {"run": run.number, "state": run.get_state_display().lower()},
+            code="other_run_under_way",
+        )
 
 
 def prepare_run(context: JobContext) -> dict[str, object]:

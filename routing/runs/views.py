@@ -20,7 +20,7 @@ from annotation.projects.jobs_views import STOP_POLLING
 from routing.common.figures import Figure
 from routing.common.states import BUSY, CANCELLABLE, ROUTED, UNDER_WAY
 from routing.core.losses import imported_paths
-from routing.models import Certificate, Draw, Run
+from routing.models import Certificate, Run
 from routing.runs.ask_losses import ask_losses
 from routing.runs.budget import set_budget, stopped_at_budget
 from routing.runs.cancel import cancel_run
@@ -28,6 +28,7 @@ from routing.runs.certificate_words import erased_in_words, evidence_of, limits_
 from routing.runs.certify import analyse
 from routing.runs.charts import run_charts
 from routing.runs.commitment_report import commitment_report
+from routing.runs.commitments import draw_can_be_known
 from routing.runs.forms import BudgetForm
 from routing.runs.labelling_pace import run_labelling
 from routing.runs.later.intakes import KIND as TAKE_IN
@@ -86,7 +87,7 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         "tab": "result",
         "order": work_order(found),
         "can_be_cancelled": found.state in CANCELLABLE,
-        "drawn": found.state != Run.State.PREPARING or Draw.objects.filter(run=found).exists(),
+        "drawn": found.state != Run.State.PREPARING or draw_can_be_known(found),
         "budget_form": form
         if (found.state in CANCELLABLE or stopped_at_budget(failed_job))
         and (found.state != Run.State.LABELLING or stopped_at_budget(failed_job))

@@ -86,6 +86,24 @@ def test_it_reads_each_moment_that_can_be_written(stamp: str, seconds: int) -> N
     assert abs(pauses[0] - seconds) < 20
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "http://elsewhere.example/x",
+        "https:x",
+        "//elsewhere.example/x",
+        "../../x",
+        "projects/%2e%2e/x",
+        "\\\\e/x",
+    ],
+)
+def test_the_token_goes_to_no_other_address(path: str) -> None:
+    client, script, _ = scripted()
+    with pytest.raises(HypacError, match="a path below /api/v1/ is wanted"):
+        client._transport.request("GET", path)
+    assert not script.requests
+
+
 def test_what_is_still_at_work_is_waited_for_and_other_conflicts_are_told() -> None:
     for lost in (httpx.ReadTimeout("slow"), problem(502), problem(503), problem(504)):
         client, script, pauses = scripted(lost, *[at_work()] * 5, ok({"slug": "a"}, status=201), attempts=2)

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import httpx
 
 from hypac_client.errors import HypacError, error_of
 from hypac_client.retries import Retries, is_at_work, may_be_retried, retry_after
-from hypac_client.texts import read_json
+from hypac_client.texts import printable, read_json
 
 READS = frozenset({"GET", "HEAD"})
 
@@ -97,6 +97,7 @@ class Transport:
         stream: bool = False,
         keyed: bool = True,
     ) -> httpx.Response:
+        _check_within(path)
         # One key for all attempts: a write whose answer was lost is done once.
         own = {"Idempotency-Key": str(uuid4())} if keyed and method not in READS else {}
         sent = {name: value for name, value in (params or {}).items() if value is not None}
@@ -135,6 +136,13 @@ class Transport:
                 looks, patience = looks + 1, patience - pause
             else:
                 attempt += 1
+
+
+def _check_within(path: str) -> None:
+    """Raises HypacError for an address of another server, or above the API's own: the token goes with it."""
+    parts = urlsplit(path)
+    if parts.scheme or parts.netloc or path.startswith(("/", "\\")) or ".." in unquote(parts.path).split("/"):
+        raise HypacError(f"{printable(path)}: a path below /api/v1/ is wanted, as in projects/birds/")
 
 
 def _parsed(response: httpx.Response, path: str) -> Any:

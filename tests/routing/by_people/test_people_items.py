@@ -55,6 +55,18 @@ class TestWhichItems:
         with pytest.raises(InputError, match="has a label already"):
             asked(project)
 
+    def test_while_a_draw_is_labelled_nothing_tells_which_items_have_a_label(self, client_of: Any) -> None:
+        """Not even a count: by filters that find one item each it would name the drawn ones."""
+        world = make_world(40)
+        world.calibrating(m=20)
+        world.label(limit=5)
+        access = access_to(world.manager, world.project.slug)
+        with pytest.raises(ConflictError, match="is under way"):
+            people_outlook(access=access, wanted=Wanted({"q": world.project.items.first().external_id}))
+        body = page_of(client_of(world.manager), "people_run", world.project.slug)
+        assert "Have a label already" not in body
+        assert "is under way" in body
+
     @pytest.mark.parametrize(
         ("wanted", "where"),
         [

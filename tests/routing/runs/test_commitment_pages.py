@@ -10,7 +10,6 @@ from django.urls import reverse
 from routing.models import Draw, Run
 from routing.runs import commitments
 from routing.runs.cancel import cancel_run
-from routing.runs.commitments import give_value
 from testbed.factories import add_member
 from testbed.worlds import World, make_world
 
@@ -64,13 +63,12 @@ def test_who_may_only_look_sees_hashes_and_no_form(client_of, world) -> None:
     assert "commitment-1.json" not in body
 
 
-def test_cancelling_is_said_to_spend_alpha_once_there_is_a_draw(client_of, world) -> None:
+def test_cancelling_is_said_to_spend_alpha_once_the_draw_can_be_known(client_of, world) -> None:
     spent, unspent = "its share of alpha stays in the ledger", "nothing of alpha is spent"
-    body = page(client_of(world.manager), world, waiting(world))
+    run = world.start(m=60, draw_from="nonce")
+    body = page(client_of(world.manager), world, run)
     assert unspent in body
     assert spent not in body
-    run = world.project.runs.get()
-    give_value(run=run, user=world.manager, value=TEXT)
     world.do("prepare_run")
     body = page(client_of(world.manager), world, run)
     assert spent in body

@@ -22,7 +22,7 @@ from routing.runs import beacons, commitments, committed, load_calibration
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from routing.runs.commitments import give_value, waits_for_value
-from routing.runs.ledger import linked_ledger
+from routing.runs.ledger import linked_ledger, spent_before
 from testbed.experts import ExpertWorld
 from testbed.worlds import World, make_world
 
@@ -224,11 +224,22 @@ class TestANonce:
         with pytest.raises(ConflictError, match="does not wait"):
             give_value(run=run, user=world.manager, value="tails, said the stranger")
 
-    def test_a_run_that_waits_can_be_cancelled_and_has_spent_nothing(self, world) -> None:
-        cancel_run(run=self.waiting(world), user=world.manager)
-        assert linked_ledger(world.project) == []
+    def test_a_run_that_is_cancelled_while_it_waits_has_spent_its_draw(self, world) -> None:
+        """Whoever has the text knows the draw: who does not like it may not begin again for nothing."""
+        run = self.waiting(world)
+        cancel_run(run=run, user=world.manager)
+        (entry,) = linked_ledger(world.project)
+        assert (entry["run"], entry["alpha"]) == (1, "0.1")
+        assert entry["commitment"] == run.commitments.get(number=1).sha256
+        assert spent_before(world.project, "dataset") == Decimal("0.1")
         document = verified(world.analysed(m=60))
-        assert document["plan"]["alpha_spent"] == "0"
+        assert document["plan"]["alpha_spent"] == "0.1"
+        assert [entry["run"] for entry in document["ledger"]] == [1, 2]
+        assert "with probability at least 80 %" in document["result"]["sentence"]
+
+    def test_before_it_has_committed_to_anything_nothing_is_spent(self, world) -> None:
+        cancel_run(run=world.start(m=60, draw_from="nonce"), user=world.manager)
+        assert linked_ledger(world.project) == []
 
 
 class TestABeacon:
