@@ -13,7 +13,7 @@ from annotation import failures
 from annotation.common.files import Content
 from annotation.failures import Failure
 from annotation.imports.columns import ColumnMapping
-from annotation.imports.formats.base import GivenLabel, Image, Problem, Record
+from annotation.imports.formats.base import UNCOMPUTED, GivenLabel, Image, Problem, Record
 from annotation.imports.limits import MAX_COLUMNS
 from annotation.jobs.places import within
 from annotation.models import Item, Job, JobProblem, Project
@@ -107,6 +107,8 @@ def candidate_of(
         if column not in row.columns:
             return wrong_at(column, _missing())
         external_id = row.columns[column].strip()
+        if column in row.uncomputed:
+            return wrong_at(column, Words(UNCOMPUTED))
         if not external_id:
             return wrong_at(column, Words(gettext_noop("It is empty, so the item has no id. Fill it in.")))
     if len(external_id) > MAX_ID:
@@ -133,6 +135,8 @@ def candidate_of(
     if mapping.field_columns:
         fields = [(name, row.columns.get(name, "")) for name in mapping.field_columns]
         if not any(value.strip() for _name, value in fields):
+            if empty := next((name for name in mapping.field_columns if name in row.uncomputed), ""):
+                return wrong_at(empty, Words(UNCOMPUTED))
             return wrong_at(
                 "", Words(gettext_noop("All columns that people see are empty: there is nothing to label."))
             )
@@ -142,6 +146,8 @@ def candidate_of(
     if column not in row.columns:
         return wrong_at(column, _missing())
     text = row.columns[column]
+    if column in row.uncomputed:
+        return wrong_at(column, Words(UNCOMPUTED))
     if not text.strip():
         return wrong_at(
             column,

@@ -16,7 +16,7 @@ from annotation.imports.encodings import ZIP
 from annotation.imports.faults import fault
 from annotation.imports.format_choice import SAMPLE
 from annotation.imports.formats import registry
-from annotation.imports.formats.base import Importer, Row
+from annotation.imports.formats.base import UNCOMPUTED, Importer, Row
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.excel import Excel
@@ -95,8 +95,10 @@ def columns_of(names: Sequence[str], title: str, id_column: str = "") -> dict[st
 
 def entry_of(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
     """The answer that a row holds, as a line of JSON would say it. An empty cell says nothing; without a
-    label the model gave none.
+    label the model gave none. Raises InputError for a formula that was never computed.
     """
+    if field := next((field for field, column in columns.items() if column in row.uncomputed), ""):
+        raise fault(UNCOMPUTED, where=field)
     cells = {field: row.columns.get(column, "").strip() for field, column in columns.items()}
     entry: dict[str, Any] = {field: _value(field, cell) for field, cell in cells.items() if cell}
     if entry.setdefault(LABEL, None) is not None:

@@ -295,6 +295,22 @@ def test_an_answer_that_is_nested_too_deeply_is_refused_in_words(
         assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_answers_are_read_in_the_encoding_that_their_file_says(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    file, row = tmp_path / "rows", {"item": 1, "value": "café", "annotator": "bo"}
+    file.write_bytes(json.dumps(row, ensure_ascii=False).encode(encoding))
+    script = Script([ok({"slug": "a"}), ok({"number": 3}), ok({"stored": 1, "known": 0, "refused": []})])
+    status = main(["take-back", "a", "3", str(file)], transport=script)
+    if encoding == "latin-1":
+        assert (status, "it is no text in UTF-8" in capsys.readouterr().err) == (2, True)
+    else:
+        assert (status, json.loads(script.requests[-1].content)["rows"]) == (0, [row])
+
+
 def sent(status: int, body: Any) -> httpx.Response:
     """With texts that UTF-8 cannot hold."""
     return httpx.Response(status, text=json.dumps(body), headers={"Content-Type": "application/json"})

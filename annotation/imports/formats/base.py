@@ -47,6 +47,7 @@ class Row(NamedTuple):
     number, a truth value, null, a list, an object), as `json` reads them; None where all were. `answers` are
     the columns with what people said whose names do not tell that by themselves, as those in `reserved` do.
     `left_out` counts people's responses that are no labels: drafts, and what they discarded or skipped.
+    `uncomputed` are columns, empty here, whose cell holds a formula without a value.
     """
 
     where: str
@@ -57,6 +58,13 @@ class Row(NamedTuple):
     typed: dict[str, Any] | None = None
     answers: tuple[str, ...] = ()
     left_out: int = 0
+    uncomputed: frozenset[str] = frozenset()
+
+
+UNCOMPUTED = gettext_noop(
+    "Its cell holds a formula that was never computed, and so no value. Open the workbook in a spreadsheet "
+    "program, save it, and send it again."
+)
 
 
 class Problem(NamedTuple):

@@ -41,6 +41,8 @@ from annotation.models import StoredFile
 HEAD = 16 * 1024
 BINARY_MAGIC = (b"%PDF",)  # what may do without a zero byte at its start
 IMAGE_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
+NO_TEXTS = (".xlsx", ".xlsb", ".xls", ".ods", ".parquet", ".arrow")
+"""Endings of what is never read as plain lines."""
 TABLE_NAMES = (".csv", ".tsv", ".tab")
 DELIMITERS = {"\t": "tsv", ",": "csv_comma", ";": "csv_semicolon"}
 # Of a text that may be a table, so many rows in a hundred have as many cells as its first.
@@ -105,7 +107,15 @@ def detect_in(packed: IO[bytes], where: str, importers: Collection[Importer]) ->
     name = where.lower().removesuffix(".gz")
     if raw.startswith(UTF16_BOMS) or name.endswith(TABLE_NAMES):
         return _by_header(text, name)
-    return _table(text.decode(errors="replace"), whole=len(raw) < HEAD) or "lines"
+    if table := _table(text.decode(errors="replace"), whole=len(raw) < HEAD):
+        return table
+    if ending := next((one for one in NO_TEXTS if where.lower().endswith(one)), ""):
+        words = gettext_noop(
+            "Its name ends in %(ending)s, but it is a text and no such file. Save the table anew in the "
+            "program that it comes from; a text of lines, an item each, is called .txt."
+        )
+        raise fault(words, where=where, ending=ending)
+    return "lines"
 
 
 def _first_object(packed: IO[bytes], head: bytes) -> Any:

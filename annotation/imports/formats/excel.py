@@ -30,6 +30,7 @@ from annotation.imports.formats.base import (
     Format,
     Problem,
     Record,
+    Row,
     check_columns,
     check_row_count,
     row_or_problem,
@@ -48,7 +49,8 @@ OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, and a workbook with a p
 @dataclass(frozen=True)
 class Excel(Format):
     """The rows below the first one that is not empty. Numbers and truth values keep their type, times are in
-    ISO 8601, a formula is the value that was stored for it, an error cell its text (#N/A).
+    ISO 8601, a formula is the value that was stored for it (where none was, the cell is empty and the row
+    says so), an error cell its text (#N/A).
     """
 
     endings = (".xlsx", ".xlsb", ".xls", ".ods")
@@ -87,11 +89,16 @@ class Excel(Format):
                         where, Words(gettext_noop("This row is too long. Raise HYPAC_MAX_CELL_CHARACTERS."))
                     )
                     continue
-                columns = {name: _text(cell) for name, cell in zip(names, cells, strict=True)}
+                by_name = dict(zip(names, cells, strict=True))
+                columns = {name: _text(cell) for name, cell in by_name.items()}
                 typed = {
-                    name: cell for name, cell in zip(names, cells, strict=True) if not isinstance(cell, str)
+                    name: cell for name, cell in by_name.items() if cell is not None and type(cell) is not str
                 }
-                yield row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
+                row = row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
+                if None in cells and isinstance(row, Row):
+                    empty = frozenset(name for name, cell in by_name.items() if cell is None)
+                    row = row._replace(uncomputed=empty)
+                yield row
 
     def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
         with closing(self._rows(file, file_name)) as rows:
@@ -214,6 +221,8 @@ def _refusal(said: dict[str, str], sheet: str, file_name: str) -> InputError:
 
 
 def _text(cell: Any) -> str:
+    if cell is None:  # a formula without a value
+        return ""
     if isinstance(cell, str):
         return cell
     return json.dumps(cell)

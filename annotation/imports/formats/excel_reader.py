@@ -8,8 +8,9 @@ It imports nothing of this project, so that it starts fast. Arguments: the megab
 processor that it may use, the characters of the longest row, and the sheet's name ("" for the first one).
 
 The first line is {"sheets": [...], "sheet": name}; then the header, [row number, [cell, ...]], and the rows
-that are not empty in the same form; null in place of the cells of a row that is too long. Last comes "end".
-In place of all that follows there may be {"error": kind, "text": ...}: a header that is too long is one.
+that are not empty in the same form; null in place of the cells of a row that is too long, and of a cell whose
+formula was never computed. Last comes "end". In place of all that follows there may be {"error": kind,
+"text": ...}: a header that is too long is one.
 """
 
 import json
@@ -29,6 +30,12 @@ ERROR = re.compile(
     rb'<(?:\w{1,20}:)?c\b(?=[^<>]{0,1000}?\bt="e")([^<>]{0,1000}+)>'
     rb"(?:(?!</?(?:\w{1,20}:)?c\b).){0,2000}?<(?:\w{1,20}:)?v>([^<]{1,40})<",
     re.DOTALL,
+)
+# A formula for which no value was stored; a text that was computed and is empty has the type "str".
+FORMULA = re.compile(
+    rb'<(?:\w{1,20}:)?c\b(?![^<>]{0,1000}?\bt="str")([^<>]{0,1000}+)>\s{0,20}'
+    rb"<(?:\w{1,20}:)?f\b[^<>]{0,1000}(?:/>|>[^<]{0,2000}</(?:\w{1,20}:)?f>)\s{0,20}"
+    rb"(?:<(?:\w{1,20}:)?v\s{0,5}(?:/>|>\s{0,20}</(?:\w{1,20}:)?v>)\s{0,20})?</(?:\w{1,20}:)?c>"
 )
 PLACE = re.compile(rb'\br="([A-Z]{1,3})([0-9]{1,7})"')
 BLOCK = 1024 * 1024
@@ -50,29 +57,32 @@ def main(megabytes: int, seconds: int, longest: int, wanted: str) -> None:
         name = wanted or sheets[0]
         _say({"sheets": sheets, "sheet": name})
         sheet = book.get_sheet_by_name(name)
-        errors = _errors(file, name)
+        others = _others(file, name)
     except calamine.PasswordError:
         _say({"error": "password", "text": ""})
     except (calamine.CalamineError, ElementTree.ParseError, zipfile.BadZipFile, ValueError, OSError) as error:
         _say({"error": "damaged", "text": str(error)[:300]})
     else:
-        _rows(sheet, errors, longest)
+        _rows(sheet, others, longest)
 
 
 def _is_table(sheet: Any) -> bool:
     return str(sheet.typ).endswith("WorkSheet") and str(sheet.visible).endswith(".Visible")
 
 
-def _rows(sheet: Any, errors: dict[tuple[int, int], str], longest: int) -> None:
+Others = dict[tuple[int, int], str | None]
+
+
+def _rows(sheet: Any, others: Others, longest: int) -> None:
     left = sheet.start[1] if sheet.start else 0
     columns: list[int] = []
     for number, row in enumerate(sheet.iter_rows(), 1):
-        if errors:
-            row = [errors.get((number, left + place + 1), cell) for place, cell in enumerate(row)]
+        if others:
+            row = [others.get((number, left + place + 1), cell) for place, cell in enumerate(row)]
         if not columns:
             if any(cell != "" for cell in row):
                 columns = _columns(sheet, row)
-                header = [_cell(row[place]) for place in columns]
+                header = ["" if row[place] is None else _cell(row[place]) for place in columns]
                 if _length(header) > longest:
                     _say({"error": "header", "text": str(number)})
                     return
@@ -103,9 +113,9 @@ def _columns(sheet: Any, header: list[Any]) -> list[int]:
     return sorted(used)
 
 
-def _cell(value: Any) -> str | int | float | bool:
+def _cell(value: Any) -> str | int | float | bool | None:
     """Times in ISO 8601, whole numbers without a point."""
-    if isinstance(value, str | bool | int):
+    if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
@@ -118,8 +128,10 @@ def _cell(value: Any) -> str | int | float | bool:
     return str(value)
 
 
-def _errors(file: IO[bytes], name: str) -> dict[tuple[int, int], str]:
-    """(row, column) of cells with an error such as #N/A, which the library leaves empty; only of .xlsx."""
+def _others(file: IO[bytes], name: str) -> Others:
+    """(row, column) of cells that the library leaves empty: with an error such as #N/A, and with a formula
+    that was never computed, None; only of .xlsx.
+    """
     file.seek(0)
     if not zipfile.is_zipfile(file):
         return {}
@@ -127,7 +139,7 @@ def _errors(file: IO[bytes], name: str) -> dict[tuple[int, int], str]:
         path = _part(archive, name)
         if path not in archive.namelist():
             return {}
-        found = {}
+        found: Others = {}
         with archive.open(path) as part:
             for attributes, words in _matches(part):
                 if place := PLACE.search(attributes):
@@ -135,11 +147,12 @@ def _errors(file: IO[bytes], name: str) -> dict[tuple[int, int], str]:
                     column = 0
                     for letter in letters:
                         column = 26 * column + letter - 64
-                    found[int(row), column] = words.decode(errors="replace")
+                    found[int(row), column] = None if words is None else words.decode(errors="replace")
         return found
 
 
-def _matches(part: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
+def _matches(part: IO[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
+    """The attributes of each such cell, and its error."""
     rest = b""
     while block := part.read(BLOCK):
         text = rest + block
@@ -147,6 +160,9 @@ def _matches(part: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
         for match in ERROR.finditer(text):
             end = match.end()
             yield match[1], match[2]
+        for match in FORMULA.finditer(text):
+            end = max(end, match.end())
+            yield match[1], None
         rest = text[max(end, len(text) - OVERLAP) :]
 
 

@@ -1,6 +1,7 @@
 """What each command of `hypac` does: of a client and the options to what is told."""
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from hypac_client.errors import ConflictError, HypacError
 from hypac_client.jobs import Job
 from hypac_client.models import Taken
 from hypac_client.runs import Run
-from hypac_client.texts import read_json
+from hypac_client.texts import read_json, text_of
 
 MOST_ROWS, FEW_ROWS = 1_000, 20
 """Of answers that one request takes: at most, and where those were too much to read at once."""
@@ -253,8 +254,7 @@ def give_losses(client: Client, options: Any) -> Told:
 
 def _rows_of_losses(name: str) -> list[Any]:
     if name.lower().endswith(".csv"):
-        with open(name, encoding="utf-8-sig", newline="") as file:
-            rows = _rows_of_table(file)
+        rows = _rows_of_table(io.StringIO(text_of(name), newline=""))
     else:
         rows = _rows_of(name)
         if lacking := next((number for number, row in enumerate(rows, 1) if not set(row) >= OF_LOSSES), 0):
@@ -292,8 +292,7 @@ def _write_lines(name: str, rows: Iterable[Mapping[str, Any]]) -> int:
 
 def _rows_of(name: str) -> list[Any]:
     """Of a list as JSON, or of one row a line."""
-    with open(name, encoding="utf-8") as file:
-        text = file.read()
+    text = text_of(name)
     if text.lstrip().startswith("["):
         rows = list(read_json(text))
     else:

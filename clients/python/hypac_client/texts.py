@@ -1,5 +1,6 @@
 """Texts of others: JSON that is read, and words of the server or a file that a terminal shows."""
 
+import codecs
 import json
 import unicodedata
 from typing import Any
@@ -11,6 +12,19 @@ def read_json(text: str | bytes, **options: Any) -> Any:
         return json.loads(text, **options)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def text_of(name: str) -> str:
+    """The text of a file, in UTF-8 or, as its mark says, in UTF-16. Raises ValueError for any other."""
+    with open(name, "rb") as file:
+        content = file.read()
+    encoding = "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}: it is no text in UTF-8, from byte {error.start + 1:,} on. Save it so: nothing was sent."
+        ) from None
 
 
 def printable(text: str, encoding: str | None = None, *, lines: bool = False) -> str:

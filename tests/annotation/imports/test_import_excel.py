@@ -18,6 +18,7 @@ from annotation.imports.formats import excel, excel_reader, registry
 from annotation.imports.formats.base import Problem, Row
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.registry import IMPORTERS
+from annotation.imports.rows import candidate_of
 from annotation.imports.upload import preview, start_import
 from annotation.models import Project
 from testbed.factories import make_project
@@ -54,6 +55,70 @@ def changed(content: bytes, path: str, change: Callable[[bytes], bytes]) -> byte
             part = old.read(name)
             new.writestr(name, change(part) if name == path else part)
     return buffer.getvalue()
+
+
+def with_formulas() -> bytes:
+    """As programs write them that compute nothing: in B2 and C3."""
+    book = openpyxl.Workbook()
+    for row in (["id", "text", "note"], ["a", "=1+1", "x"], ["b", "second", '=A3&"<"'], ["c", "third", ""]):
+        book.active.append(row)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.django_db
+class TestFormulas:
+    def test_one_that_was_never_computed_is_called_so(self, storage) -> None:
+        project = make_project()
+        mapping = ColumnMapping(id_column="id", text_column="text")
+        job = import_file(project, store(project, with_formulas(), "x.xlsx"), mapping)
+        assert job.result["added"] == 2
+        (problem,) = job.problems.all()
+        assert problem.where == "row 2, column “text”"
+        assert "holds a formula that was never computed" in problem.message
+        assert "spreadsheet program" in problem.message
+
+    def test_an_id_and_several_fields_are_looked_at_too(self) -> None:
+        (first, second, _third) = read("excel", with_formulas())
+        assert (first.uncomputed, second.uncomputed) == ({"text"}, {"note"})
+        for mapping in (ColumnMapping(id_column="text"), ColumnMapping(field_columns=("text",))):
+            assert "never computed" in candidate_of(1, first, mapping).message
+
+    @pytest.mark.parametrize(
+        "cell",
+        [
+            b'<c r="B2"><f>1+1</f></c>',
+            b'<c r="B2"><f>1+1</f><v/></c>',
+            b'<c r="B2" s="3"><f t="shared" si="0"/><v></v></c>',
+        ],
+    )
+    def test_however_it_is_written(self, cell: bytes) -> None:
+        content = _with_cell(cell)
+        assert read("excel", content)[0].uncomputed == {"text"}
+
+    @pytest.mark.parametrize(
+        "cell",
+        [b'<c r="B2" t="str"><f>""</f><v></v></c>', b'<c r="B2"/>', b'<c r="B2"><f>1+1</f><v>2</v></c>'],
+    )
+    def test_what_was_computed_or_is_empty_is_no_such_cell(self, cell: bytes) -> None:
+        assert not read("excel", _with_cell(cell))[0].uncomputed
+
+
+def _with_cell(cell: bytes) -> bytes:
+    pattern = re.compile(rb'<c r="B2".*?</c>')
+    return changed(with_formulas(), "xl/worksheets/sheet1.xml", lambda part: pattern.sub(cell, part, count=1))
+
+
+@pytest.mark.django_db
+class TestNames:
+    @pytest.mark.parametrize("name", ["notes.xlsx", "notes.XLS", "notes.parquet"])
+    def test_a_text_that_is_called_a_workbook_is_not_read_as_lines(self, storage, name: str) -> None:
+        stored = store(make_project(), b"Dear all,\nnothing here is a table.\n", name)
+        with pytest.raises(InputError, match="but it is a text"):
+            preview(stored_file=stored)
+        table = store(make_project(), b"id,text\n1,a\n2,b\n", "table.xls")
+        assert preview(stored_file=table).format == "csv_comma"
 
 
 class TestRows:

@@ -55,6 +55,17 @@ def answers(source) -> dict[str, tuple]:
     return {row.item.external_id: (row.answer["label"], row.answer["raw"]) for row in rows}
 
 
+def test_a_formula_that_was_never_computed_is_no_missing_answer(source) -> None:
+    book, content = Workbook(), io.BytesIO()
+    for row in (["id", "label"], ["t0", '="c"&"at"'], ["t1", "dog"]):
+        book.active.append(row)
+    book.save(content)
+    job = read(source, content.getvalue(), "answers.xlsx")
+    assert counts(job) == (1, 0, 1)
+    ((where, message),) = problems(job).items()
+    assert (where, "never computed" in message) == ("row 2, column “label”", True)
+
+
 def workbook(*rows) -> bytes:
     book, content = Workbook(), io.BytesIO()
     book.active.append(["only notes"])
