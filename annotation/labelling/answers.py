@@ -58,7 +58,7 @@ def submit(
     where they may not label a blind item.
     """
     work_item, _watched = loaded = load_watched(work_item_id)
-    value = validate_value(work_item.batch.project, value)
+    value = validate_value(work_item.batch.project, value, item=work_item.item_id)
     check_comment(comment)
     check_idempotency_key(idempotency_key)
     return store(
@@ -151,7 +151,7 @@ def correct(
     if old.annotator_id != user.pk:
         raise NotAllowedError(_("Only the person who gave a label can correct it."))
     project = old.work_item.batch.project
-    value = validate_value(project, value)
+    value = validate_value(project, value, item=old.item_id)
     check_comment(comment)
     check_idempotency_key(idempotency_key)
 

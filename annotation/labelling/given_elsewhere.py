@@ -31,7 +31,7 @@ def store_given(
     """
     key = f"{GIVEN_ELSEWHERE}{batch.pk}:{item_id}"
     # Before anything is locked: large masks take a moment to read.
-    canonical = validate_value(batch.project, value)
+    canonical = validate_value(batch.project, value, item=item_id)
     with transaction.atomic():
         membership = lock_membership(batch.project, user)
         mine = Label.objects.filter(annotator=user, item=item_id, work_item__batch=batch)

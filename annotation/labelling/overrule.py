@@ -47,7 +47,7 @@ def overrule(*, actor: User, label_id: int, value: Any, reason: str, idempotency
     check_idempotency_key(idempotency_key)
     old = Label.objects.select_related("work_item__batch__project", "item").get(pk=label_id)
     project = old.work_item.batch.project
-    value = validate_value(project, value)
+    value = validate_value(project, value, item=old.item_id)
 
     def refuse(_batch: WorkBatch) -> None:
         if not may_be_overruled(old):

@@ -65,7 +65,7 @@ def answer_practice(*, project: Project, user: User, held_out_id: int, value: An
         )
     if not project.practice_first:
         raise ConflictError(_("Nobody practises in this project now."), code="no_practice")
-    given = validate_value(project, value)
+    given = validate_value(project, value, item=held.item_id)
     if given is None:
         raise InputError(_("There is no answer yet."), where="value")
     answer, _new = PracticeAnswer.objects.get_or_create(

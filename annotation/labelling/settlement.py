@@ -181,7 +181,7 @@ def adjudicate(
     (any more, or yet), InputError for a value that is no label of the project, NotAllowedError where the
     person may not label a blind batch.
     """
-    value = validate_value(batch.project, value)
+    value = validate_value(batch.project, value, item=item.pk)
     check_comment(comment)
     with transaction.atomic():
         # Before the batch's lock or after it, never beside it; and one reviewer after the other.

@@ -4,12 +4,14 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from annotation.common.image_sizes import misfit, sizes_of
 from annotation.common.value_reader import MISSING, Value, reader_of
 from annotation.errors import InputError
 from annotation.models import Label, Project
-from annotation.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES, TaskType
 from annotation.task_types.base import shown
 from annotation.task_types.outline_budget import SPENT_CODE
+from annotation.words import for_reader
 
 MAX_COMMENT = 2000
 MAX_LEAD_TIME_MS = 2**31 - 1
@@ -18,8 +20,8 @@ GIVEN_ELSEWHERE = "elsewhere:"
 MAX_KEY = Label._meta.get_field("idempotency_key").max_length or 64
 
 
-def validate_value(project: Project, value: Any) -> Value:
-    """The canonical form of a label's value (annotation.common.value_reader).
+def validate_value(project: Project, value: Any, *, item: int) -> Value:
+    """The canonical form of a label's value (annotation.common.value_reader) of this item.
 
     Raises InputError where it is no label of the project, or where people may not write one so; one that is
     not permanent where the request has had too much read before.
@@ -31,10 +33,17 @@ def validate_value(project: Project, value: Any) -> Value:
     elif canonical is None:
         words = _("%(shown)s is no answer.") if value else _("There is no answer yet.")
         sentence = words % {"shown": shown(value)}
-    elif not (sentence := kind.typed_problem(value)):
+    elif not (sentence := kind.typed_problem(value) or _misfit(kind, canonical, item)):
         return canonical
     again = getattr(reason, "code", "") == SPENT_CODE
     raise InputError(sentence, where="value", permanent=not again)
+
+
+def _misfit(kind: TaskType, value: Value, item: int) -> str:
+    """Why the value is not one of this item's image, in a sentence."""
+    size = sizes_of([item]).get(item) if kind.has_size else None
+    why = misfit(kind, value, size) if size else None
+    return for_reader(why) if why else ""
 
 
 def check_comment(comment: str) -> str:

@@ -204,6 +204,13 @@ class TaskType:
             return None, MISSING
         return self.read_text(text, labels)
 
+    has_size: ClassVar[bool] = False
+    """Whether a value belongs to an image of one size."""
+
+    def size_of(self, value: object) -> tuple[int, int] | None:
+        """Height and width in pixels of the image that a stored value belongs to; None where it fits any."""
+        return None
+
     def read_text(self, text: str, labels: Labels) -> Read:
         """`read` for a text with something in it."""
         raise NotImplementedError

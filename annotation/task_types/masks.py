@@ -71,6 +71,7 @@ class Masks(Shapes[Mask]):
         "[] where there is none."
     )
     schema_name = "masks"
+    has_size = True
     controls = ("BrushLabels",)
     control_attributes = {}
     cvat_tag = cvat_type = "mask"
@@ -110,6 +111,9 @@ class Masks(Shapes[Mask]):
         if len({mask.size for mask in shapes}) > 1:
             return _("its masks have several sizes: all of one image have the same")
         return ""
+
+    def size_of(self, value: object) -> Size | None:
+        return next((mask.size for mask in self.shapes_of(value) or ()), None)
 
     def weight(self, shape: Mask) -> int:
         """Sides of pixels between inside and outside, on which it depends how long a mask takes to turn."""

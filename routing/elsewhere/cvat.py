@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from django.utils.translation import gettext as _
-from PIL import ExifTags, Image
 
 from annotation.common import audit
 from annotation.common.files import open_file
+from annotation.common.image_sizes import size_in
 from annotation.common.storage import StorageError
 from annotation.errors import ConflictError, InputError
 from annotation.models import Item, Project, User, WorkItem
@@ -34,7 +34,6 @@ WAIT, NOTHING = "wait", "nothing"
 EMPTY = (WAIT, NOTHING)
 """What an image without a shape says: that nobody looked at it yet, or that there is nothing to draw."""
 MOST_PIXELS = 10**6
-_ON_ITS_SIDE = range(5, 9)
 _ENDINGS = {"image/jpeg": "jpg"}
 _NUMBER = re.compile(r"(?:^|[/\\])([0-9]{1,18})_[^/\\]*\Z")
 _SIZE = re.compile(r"[0-9]{1,7}")
@@ -121,10 +120,8 @@ def _image(item: Item) -> _Image | None:
     try:
         with open_file(item.image) as stored:
             content = stored.read()
-        with Image.open(BytesIO(content)) as image:
-            width, height = image.size
-            on_its_side = image.getexif().get(ExifTags.Base.Orientation) in _ON_ITS_SIDE
-            return _Image(content, (height, width) if on_its_side else (width, height))
+        height, width = size_in(BytesIO(content))
+        return _Image(content, (width, height))
     except (InputError, StorageError, OSError):
         return None
 

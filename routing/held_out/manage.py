@@ -88,7 +88,7 @@ def set_answer(*, access: Access, held: HeldOutItem, answer: Any, explanation: s
             _("An explanation has at most %(most)s characters.") % {"most": f"{MAX_EXPLANATION:,}"},
             where="explanation",
         )
-    value = validate_value(access.project, answer)
+    value = validate_value(access.project, answer, item=held.item_id)
     if (held.answer, held.explanation) == (value, explanation):
         return held
     with transaction.atomic():

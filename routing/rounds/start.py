@@ -152,7 +152,7 @@ def add_note(
     if not found.items.filter(item=item).exists():
         raise InputError(_("This item is not in the round."), where="item")
     if value is not None:
-        value = validate_value(access.project, value)
+        value = validate_value(access.project, value, item=item.pk)
     elif not text:
         raise InputError(_("Write something, or choose a label."), where="text")
     with transaction.atomic():

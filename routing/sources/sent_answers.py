@@ -39,6 +39,7 @@ from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
 from routing.sources.backends.uploaded.answers import NoLabelError, sent_from
 from routing.sources.backends.uploaded.lines import Line, fields_in, read_line
+from routing.sources.image_fit import misfits
 from routing.sources.mends import every_fingerprint, reader_for
 from routing.sources.sent_reading import Entry, how_to_read, sent_file
 from routing.sources.sent_tables import entry_of
@@ -185,6 +186,8 @@ def take_answers(context: JobContext) -> dict[str, Any]:
         entries = file.entries(skip=done)
         while chunk := list(islice(entries, CHUNK)):
             made = [reading.read(entry) for entry in chunk]
+            if reading.has_size:
+                made = reading.fitting(made)
             done += len(chunk)
             with context.chunk(done=done):
                 reading.store(made, counts)
@@ -209,6 +212,7 @@ class _Reading:
         self._fingerprints = every_fingerprint(revision.source, Uploaded(declared).fingerprint())
         self._longest = 4 * settings.HYPAC_MAX_CELL_CHARACTERS
         self._compares = output_is_open(project)
+        self.has_size = self._reader.kind.has_size
 
     def read(self, entry: Entry) -> Made:
         where = entry.where
@@ -226,6 +230,18 @@ class _Reading:
         # As the database gives it back, so that the same line is known again.
         answer = json.loads(json.dumps(storable.document(line.answer)))
         return Made(entry, Line(storable.text(line.external_id, 300), answer))
+
+    def fitting(self, made: Sequence[Made]) -> list[Made]:
+        """The same, what is of an image of another size told as a problem. It reads images, so nothing may be
+        locked.
+        """
+        items = self._items([one.line for one in made if one.line])
+        lines = ((one.line.external_id, one.line.answer["label"]) if one.line else ("", None) for one in made)
+        why = misfits(self._reader, [(items.get(name, 0), label) for name, label in lines])
+        return [
+            Made(one.entry, None, (self._field(one.entry.where, "label"), words)) if words else one
+            for one, words in zip(made, why, strict=True)
+        ]
 
     def _line(self, said: str | Record) -> Line:
         if isinstance(said, str):

@@ -195,9 +195,9 @@ def test_what_browsers_and_the_server_read_keeps_its_point() -> None:
 @pytest.mark.django_db
 def test_what_a_service_refuses_is_said_in_the_language_of_the_reader(project) -> None:
     with translation.override("fr"), pytest.raises(InputError) as refused:
-        validate_value(project, "emu")
+        validate_value(project, "emu", item=0)
     with translation.override("en"), pytest.raises(InputError) as plain:
-        validate_value(project, "emu")
+        validate_value(project, "emu", item=0)
     assert plain.value.message == "'emu' is not one of this project's labels."
     assert refused.value.message != plain.value.message
     assert "'emu'" in refused.value.message

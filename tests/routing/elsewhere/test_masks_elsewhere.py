@@ -11,7 +11,7 @@ from annotation.models import Item, Label
 from annotation.task_types import outline_budget
 from routing.core.losses import make_loss
 from tests.annotation.imports.test_imports import storage
-from tests.masks_story import cvat_mask, painted, pixels_of, regions, world_of_masks
+from tests.masks_story import coco, cvat_mask, ellipse, painted, pixels_of, regions, world_of_masks
 from tests.routing.elsewhere.test_boxes_elsewhere import (
     back,
     cvat,
@@ -20,6 +20,7 @@ from tests.routing.elsewhere.test_boxes_elsewhere import (
     sent_cvat,
     work,
 )
+from tests.routing.sources.sending import problems, sent, uploaded
 
 __all__ = ["storage"]
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -101,6 +102,26 @@ def test_what_no_brush_drew_is_told_with_its_row(client, calibrating):
     assert "polygonlabels, which is not read here" in reasons[0]
     assert "not what Label Studio makes" in reasons[1]
     assert "not what Label Studio makes" in reasons[2]
+
+
+def test_masks_of_an_image_of_another_size_are_refused_with_both_sizes(client, calibrating):
+    world, truth = calibrating
+    tasks = drawn(work(client, world, part="calibration"), truth, regions)
+    row = next(row for row in tasks if row["annotations"][0]["result"])
+    small = [coco("cat", ellipse(10, 10, 5, 5, (40, 30)))]
+    row["annotations"][0]["result"] = regions(small)
+    (refused,) = back(client, world, [row], part="calibration", refused=1)["refused"]
+    assert "an image with 30 × 40 pixels (height × width), and this image has 60 × 80" in refused["reason"]
+    name, other = world.project.items.values_list("external_id", flat=True)[:2]
+    lines = [
+        {"external_id": name, "label": small, "confidence": 0.5},
+        {"external_id": other, "label": [], "confidence": 0.5},
+    ]
+    job = sent(uploaded(world.project, name="Small"), lines)
+    assert (job.result["added"], job.result["problems"]) == (1, 1)
+    ((where, message),) = problems(job).items()
+    assert where.startswith("line 1")
+    assert "30 × 40 pixels" in message
 
 
 def test_what_is_too_much_for_one_request_is_told_and_can_be_sent_again(client, calibrating, monkeypatch):

@@ -1,0 +1,58 @@
+"""How large images are, as programs show them that turn them by their EXIF."""
+
+from collections.abc import Collection
+from typing import IO
+
+from django.utils.translation import gettext_noop
+from PIL import ExifTags, Image
+
+from annotation.common.files import open_file
+from annotation.common.storage import StorageError
+from annotation.errors import InputError
+from annotation.models import Item, StoredFile
+from annotation.task_types import TaskType
+from annotation.words import Words
+
+Size = tuple[int, int]
+"""Height and width in pixels."""
+OTHER_SIZE = gettext_noop(
+    "It is of an image with %(found)s pixels (height × width), and this image has %(wanted)s. Scale it to "
+    "that size."
+)
+_ON_ITS_SIDE = range(5, 9)
+
+
+def size_of(stored: StoredFile) -> Size | None:
+    """None where the file is lost, or is no image any more."""
+    try:
+        with open_file(stored) as file:
+            return size_in(file)
+    except (InputError, StorageError, OSError):
+        return None
+
+
+def size_in(file: IO[bytes]) -> Size:
+    """Of the image in an open file, of which no more than its header is read. Raises OSError for no image."""
+    with Image.open(file) as image:
+        width, height = image.size
+        on_its_side = image.getexif().get(ExifTags.Base.Orientation) in _ON_ITS_SIDE
+        return (width, height) if on_its_side else (height, width)
+
+
+def sizes_of(items: Collection[int]) -> dict[int, Size]:
+    """By item; those without an image, or whose image cannot be read, are left out."""
+    found = Item.objects.filter(pk__in=items, image__isnull=False).select_related("image")
+    sizes = ((item.pk, size_of(item.image)) for item in found if item.image is not None)
+    return {item: size for item, size in sizes if size is not None}
+
+
+def misfit(kind: TaskType, value: object, size: Size) -> Words | None:
+    """Why a stored value cannot be of an image of this size; None where it may."""
+    found = kind.size_of(value)
+    if found is None or found == size:
+        return None
+    return Words(OTHER_SIZE, found=_in_words(found), wanted=_in_words(size))
+
+
+def _in_words(size: Size) -> str:
+    return f"{size[0]:,} × {size[1]:,}"
