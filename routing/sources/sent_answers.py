@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -41,7 +41,7 @@ from routing.sources.backends.uploaded.answers import NoLabelError, sent_from
 from routing.sources.backends.uploaded.lines import Line, fields_in, read_line
 from routing.sources.image_fit import misfits
 from routing.sources.mends import every_fingerprint, reader_for
-from routing.sources.sent_reading import Entry, how_to_read, sent_file
+from routing.sources.sent_reading import Entry, Made, how_to_read, sent_file
 from routing.sources.sent_tables import entry_of
 from routing.visibility import output_is_open
 
@@ -49,7 +49,6 @@ KIND = "predictions"
 CHUNK = 2_000
 MOST_WORDS = 50
 """Different words of a file that are no labels, of which it is kept how often they come."""
-LineProblem = tuple[str, str]
 
 
 RUN_RESTS = gettext_noop(
@@ -62,14 +61,6 @@ ASKED_BEFORE = gettext_noop(
     "item “%(name)s”, and what was paid for then stays. Name a new revision in the source, and send all "
     "answers under it."
 )
-
-
-class Made(NamedTuple):
-    """What was made of an entry: its answer, or where and why there is none."""
-
-    entry: Entry
-    line: Line | None
-    problem: LineProblem | None = None
 
 
 @dataclass

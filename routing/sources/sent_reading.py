@@ -19,7 +19,7 @@ from annotation.imports.formats.text import NOT_UTF8
 from annotation.imports.reading import Reading, reading
 from annotation.jobs.places import place_of_line
 from annotation.models import StoredFile
-from routing.sources.backends.uploaded.lines import FORMATS
+from routing.sources.backends.uploaded.lines import FORMATS, Line
 from routing.sources.sent_tables import columns_in, table_in
 
 TABLE = "table"
@@ -32,6 +32,14 @@ class Entry(NamedTuple):
     number: int
     where: str
     said: str | Record
+
+
+class Made(NamedTuple):
+    """What was made of an entry: its answer, or where and why there is none."""
+
+    entry: Entry
+    line: Line | None
+    problem: tuple[str, str] | None = None
 
 
 @one_look()
