@@ -273,9 +273,7 @@ def join(
             # The person first, then the project, as whoever accepts an invitation: `note_belonging` writes.
             list(User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("pk"))
             # Before the project is deleted or after it, never beside it: what is deleted has no members.
-            locked = Project.objects.select_for_update(no_key=True).filter(pk=project.pk).first()
-            if locked is None or locked.deleting_at is not None:
-                raise ConflictError(_("This project was deleted."), code="project_deleted")
+            locked_project(project.pk)
             limits.refuse_more(
                 Membership.objects.filter(project=project),
                 limits.MEMBERS,

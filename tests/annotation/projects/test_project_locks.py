@@ -12,11 +12,12 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from annotation.common import audit
-from annotation.errors import UnderWayError
+from annotation.common.locks import locked_against_jobs, locked_project
+from annotation.errors import ConflictError, UnderWayError
 from annotation.imports.undo import start_undo
 from annotation.jobs import jobs
 from annotation.labelling import queue
-from annotation.models import Job, Project, WorkItem
+from annotation.models import Job, Membership, Project, WorkItem
 from annotation.projects.lifecycle import archive_project
 from testbed.factories import make_items, make_project
 from tests.annotation.imports.test_imports import BY_TEXT, CSV, import_file, storage, store
@@ -75,6 +76,18 @@ def test_a_project_is_archived_while_an_answer_is_stored() -> None:
             audit.record(project=project, actor=project.created_by, action="label.given")
         archived.result(60)
     assert held.get().state == "open"
+
+
+def test_whoever_waits_for_a_project_that_is_deleted_is_told_so() -> None:
+    project = make_project()
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            locked_project(project.pk)
+            waiting = beside(pool, transaction.atomic(lambda: locked_against_jobs(project.pk)))
+            Membership.objects.filter(project=project).delete()
+            Project.objects.filter(pk=project.pk).delete()
+        with pytest.raises(ConflictError, match="was deleted"):
+            waiting.result(60)
 
 
 def test_locks_on_projects_are_spelled_once() -> None:
