@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import SuspiciousOperation
+from django.core.exceptions import ObjectDoesNotExist, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from annotation.common.api.problems import PROBLEM, problem
 from annotation.people.authentication import shows_token
 from annotation.task_types import outline_budget
-from hypac_site.errors import asks_a_program, bad_request
+from hypac_site.errors import asks_a_program, bad_request, page_not_found
 from hypac_site.statement_limit import gave_way, was_ended
 
 log = logging.getLogger("hypac.requests")
@@ -131,6 +131,24 @@ class StatementLimitMiddleware:
             words = _("Others changed the same at the same moment, and this was not stored. Send it again.")
             return _unavailable(request, words, code="database_busy", seconds=1)
         return None
+
+
+class GoneMiddleware:
+    """Answer 404 where somebody else removed a row between the moment at which a view found it and that at
+    which it was used: nothing was stored. The trace stays in the log.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, ObjectDoesNotExist):
+            return None
+        log.warning("%s looked for a row that is gone.", request.resolver_match, exc_info=error)
+        return page_not_found(request, error)
 
 
 def _unavailable(request: HttpRequest, words: str, *, code: str, seconds: int) -> HttpResponse:

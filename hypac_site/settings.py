@@ -71,6 +71,7 @@ MIDDLEWARE = [
     "annotation.people.attempt_limits.AttemptsMiddleware",
     "axes.middleware.AxesMiddleware",
     "hypac_site.middleware.StatementLimitMiddleware",
+    "hypac_site.middleware.GoneMiddleware",
     "hypac_site.middleware.OutlineMiddleware",
 ]
 

@@ -262,8 +262,10 @@ def usability_from(
 
 
 def usability_of(source: Source) -> Usability:
-    """The same of one source, at the place that it has."""
+    """The same of one source, at the place that it has. Raises Source.DoesNotExist where it was removed."""
     sources = list(source.project.sources.order_by("position"))
+    if source not in sources:
+        raise Source.DoesNotExist
     first = sources[0] == source
     # Before another one, a score is not asked for.
     looked = usability_of_sources(source.project, [source] if first else [sources[0], source])

@@ -114,13 +114,16 @@ def rotate_secret(*, webhook: Webhook, actor: User) -> str:
 
 
 def send_test(*, webhook: Webhook, actor: User) -> WebhookDelivery:
-    """A message that tells nothing, also to one that is switched off."""
+    """A message that tells nothing, also to one that is switched off.
+
+    Raises WebhookDelivery.DoesNotExist where the webhook was deleted meanwhile.
+    """
     with transaction.atomic():
         _lock(webhook)
         Webhook.objects.filter(pk=webhook.pk).update(not_before=None)
         store([webhook], project=webhook.project, event=TEST, data={"webhook": webhook.pk})
         _record(webhook, actor, "webhook.tested", {})
-        newest = webhook.deliveries.filter(event=TEST).order_by("-pk")[0]  # others store theirs meanwhile
+        newest = webhook.deliveries.filter(event=TEST).latest("pk")  # others store theirs meanwhile
     return newest
 
 

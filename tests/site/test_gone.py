@@ -1,0 +1,66 @@
+"""What somebody else removes between the moment at which a view finds it and that at which it is used."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from annotation.models import Project, StoredFile, Webhook
+from annotation.outside.webhooks.manage import create_webhook
+from routing.models import Source
+from tests.annotation.apis import Api, problem
+from tests.routing.sources.sending import uploaded
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def webhook(project: Project) -> Webhook:
+    owner = project.created_by
+    return create_webhook(project=project, actor=owner, url="https://a.example/", events=["job.failed"])[0]
+
+
+def removed_first(monkeypatch: pytest.MonkeyPatch, place: str, rows: Any) -> None:
+    """Somebody else removes them as the service begins."""
+    module, _dot, name = place.rpartition(".")
+    service = getattr(__import__(module, fromlist=[name]), name)
+
+    def late(**fields: Any) -> Any:
+        rows.delete()
+        return service(**fields)
+
+    monkeypatch.setattr(place, late)
+
+
+@pytest.mark.parametrize(
+    ("service", "method", "path"),
+    [
+        ("update_webhook", "PATCH", "webhooks/{}/"),
+        ("send_test", "POST", "webhooks/{}/test/"),
+    ],
+)
+def test_a_webhook(project, webhook, monkeypatch, caplog, service, method, path) -> None:
+    removed_first(monkeypatch, f"annotation.outside.webhooks.manage.{service}", Webhook.objects.all())
+    body = {"description": "x"} if method == "PATCH" else {}
+    problem(Api(project, project.created_by).send(method, path.format(webhook.pk), body), 404)
+    [record] = [one for one in caplog.records if "is gone" in one.getMessage()]
+    assert record.exc_info, "a fault of ours shows, too"
+
+
+def test_a_source(project, monkeypatch) -> None:
+    source = uploaded(project)
+    removed_first(monkeypatch, "routing.sources.api.save_source", Source.objects.all())
+    body = {"name": "s", "backend": "uploaded", "params": source.params, "cost_per_label": "1"}
+    problem(Api(project, project.created_by).put(f"sources/{source.pk}/", **body), 404)
+
+
+def test_a_page_says_so_too(project, monkeypatch) -> None:
+    client = Client()
+    client.force_login(project.created_by)
+
+    def gone(*args: Any, **options: Any) -> None:
+        raise StoredFile.DoesNotExist
+
+    monkeypatch.setattr("annotation.projects.views.project_cards", gone)
+    answer = client.get("/")
+    assert (answer.status_code, b"nothing here" in answer.content.lower()) == (404, True)
