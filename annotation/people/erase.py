@@ -184,8 +184,7 @@ def _forget_elsewhere(user: User, sessions: Iterable[str]) -> None:
     routing_port().forget_person(user=user)
     forget_answers_naming(user.username, user.email)
     for log in (AccessAttempt, AccessLog, AccessFailureLog):
-        # As it was typed: in any case, and an address in the place of a name.
-        log.objects.filter(_typed_as(user.username) | _typed_as(user.email)).delete()
+        log.objects.filter(_typed_as(user)).delete()
     Mail.objects.filter(mine | (Q(to__iexact=user.email) if user.email else Q(pk__in=[]))).delete()
     for mail in Mail.objects.filter(data__who=user.username):
         mail.data["who"] = number
@@ -203,8 +202,14 @@ def _forget_elsewhere(user: User, sessions: Iterable[str]) -> None:
         entry.save(update_fields=["object_repr"])
 
 
-def _typed_as(name: str) -> Q:
-    return Q(username__iexact=name) if name else Q(pk__in=[])
+def _typed_as(user: User) -> Q:
+    """What they may have typed to log in: in any case, and the address for the name, unless somebody else is
+    called that.
+    """
+    typed = Q(username__iexact=user.username)
+    if user.email and not User.objects.filter(username__iexact=user.email).exclude(pk=user.pk).exists():
+        typed |= Q(username__iexact=user.email)
+    return typed
 
 
 def _forget_invitations(user: User) -> None:
@@ -240,9 +245,9 @@ def _rename_in_audit(user: User, before: str, address: str) -> None:
     for event in AuditEvent.objects.filter(action__in=PASSKEY_ACTIONS, data__user=user.pk).order_by("pk"):
         left = {key: value for key, value in event.data.items() if key != "name"}
         AuditEvent.objects.filter(pk=event.pk).update(data=left, **redacted)
-    gone = {target.removeprefix("user:") for target in targets}
+    gone = {target.removeprefix("user:") for target in targets} | ({address} if address else set())
     gone -= set(User.objects.filter(username__in=gone).values_list("username", flat=True))
-    gone = {name.casefold() for name in (*gone, address) if name}
+    gone = {name.casefold() for name in gone}
     for event in AuditEvent.objects.filter(action__in=NAMING).order_by("pk").iterator(_AT_ONCE):
         told = {
             key: _renamed(event.data[key], gone, user.username)

@@ -133,13 +133,13 @@ def _tokens(user: User) -> Rows:
 
 
 def _log_ins(user: User) -> Rows:
-    found = AccessLog.objects.filter(username=user.username)
+    found = AccessLog.objects.filter(username__iexact=user.username)  # as it was typed
     return _rows(found, "attempt_time", "logout_time", "ip_address", "user_agent")
 
 
 def _failed_log_ins(user: User) -> Rows:
     """How often, and when last: where from says something of whoever tried."""
-    found = AccessAttempt.objects.filter(username=user.username)
+    found = AccessAttempt.objects.filter(username__iexact=user.username)
     return _rows(found, "attempt_time", "failures_since_start")
 
 

@@ -164,6 +164,16 @@ def test_nothing_says_who_they_were_and_what_they_did_stays(gwen, project) -> No
     assert queue.claim(project=project, user=project.created_by) is not None
 
 
+def test_what_somebody_else_typed_to_log_in_stays(gwen) -> None:
+    """Whose name is the address that the erased one had given, which nobody confirmed."""
+    make_user(ADDRESS)
+    erase_person(user=gwen, actor=None, typed=NAME)
+    typed = {name.lower() for name in AccessAttempt.objects.values_list("username", flat=True)}
+    assert typed == {ADDRESS}
+    people = AuditEvent.objects.get(action="run.labelled_elsewhere").data["people"]
+    assert people["ann_2"] == ADDRESS.title()
+
+
 def test_once_more_changes_nothing(gwen, project) -> None:
     erase_person(user=gwen, actor=None, typed=NAME)
     gwen.refresh_from_db()
