@@ -189,7 +189,9 @@ register_codes(
         "not_asked_for": ("The item is no longer asked for", "Claim the next item."),
         "cannot_be_labelled": ("It was decided that nobody can label the item", "Claim the next item."),
         "practice_left": ("The person practises first", "Have them answer the practice items."),
-        "item_not_waiting": ("The item waits for no answer of this person", "Go on with the next item."),
+        "skipped_by_person": ("The person has skipped the item", "Have somebody else answer it."),
+        "item_with_other": ("Somebody else has the item open now", "Send the answer again later."),
+        "person_paused": ("The person is paused in the project", "Have them go on first, or name another."),
         "quota_spent": ("The person has labelled as many items as they may", "Name another person."),
         "answer_key_reused": (
             "The idempotency_key came with another answer",
@@ -269,6 +271,10 @@ register_codes(
     503,
     {
         "unavailable": ("It cannot be had now", "Try again later."),
+        "database_busy": (
+            "Others changed the same at the same moment",
+            "It was not stored; send it again as Retry-After says.",
+        ),
         "database_too_slow": (
             "The database took too long and was stopped",
             "Ask for less, or try again as Retry-After says.",

@@ -90,9 +90,9 @@ urlpatterns = [
     path("projects/<slug:slug>/members/<row:user_id>/reset/", members.member_reset, name="member_reset"),
     path("projects/<slug:slug>/members/<row:user_id>/role/", members.member_role, name="member_role"),
     path("projects/<slug:slug>/members/<row:user_id>/remove/", members.member_remove, name="member_remove"),
-    path("projects/<slug:slug>/invitations/new/", invitations.invitation_new, name="invitation_new"),
+    path("projects/<slug:slug>/members/invitations/new/", invitations.invitation_new, name="invitation_new"),
     path(
-        "projects/<slug:slug>/invitations/<row:invitation_id>/revoke/",
+        "projects/<slug:slug>/members/invitations/<row:invitation_id>/revoke/",
         invitations.invitation_revoke,
         name="invitation_revoke",
     ),

@@ -7,12 +7,17 @@ from typing import Any
 from pythonjsonlogger.json import JsonFormatter as _JsonFormatter
 
 from annotation.common.log_context import about
+from annotation.common.one_line import NOT_SHOWN
 
-# Links that open something by themselves: an invitation, a new password, a signed address of an image (which
-# has colons, unlike its SHA-256). Also as part of a query.
+# Links that open something by themselves: an invitation, a new password, an address that is confirmed, mail
+# that ends, and a signed address of an image (which has colons, unlike its SHA-256). Also as part of a query.
+_SLASH = r"(?:/|%2F)"
+_SIGNED = r"(?:[\w.~:=-]|%3A|%3D){8,}"
+_LINKS = ("join", r"password/[\w-]{1,40}", "account/mail", "mail/ends")
 SECRET_PARTS = re.compile(
-    r"((?:/|%2F)(?:join|password(?:/|%2F)[\w-]{1,40})(?:/|%2F))[\w.~-]{8,}"
-    r"|((?:/|%2F)images(?:/|%2F))[\w.~-]{8,}(?::|%3A)[\w.~:-]+(?:%3A[\w.~-]+)*"
+    rf"({_SLASH}(?:{'|'.join(_LINKS).replace('/', _SLASH)}){_SLASH}){_SIGNED}"
+    rf"|({_SLASH}images{_SLASH})[\w.~-]{{8,}}(?::|%3A){_SIGNED}",
+    re.IGNORECASE,
 )
 
 
@@ -53,17 +58,31 @@ class Place(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people: time, level, logger, message, and behind it the request or job."""
+    """A line for people: time, level, logger, message, and behind it the request or job. Lines of a trace are
+    indented, so that nothing that came in begins a line of its own.
+    """
 
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname} {name} {message}", style="{")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         place = " ".join(f"{name}={value}" for name, value in getattr(record, "about", {}).items())
-        return super().formatMessage(record) + (f" [{place}]" if place else "")
+        return _on_one_line(super().formatMessage(record) + (f" [{place}]" if place else ""))
 
     def formatException(self, ei: Any) -> str:
-        return hidden(super().formatException(ei))
+        return _indented(hidden(super().formatException(ei)))
+
+    def formatStack(self, stack_info: str) -> str:
+        return _indented(super().formatStack(stack_info))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {_on_one_line(line)}" for line in text.split("\n"))
+
+
+def _on_one_line(text: str) -> str:
+    """With ends of lines and what terminals take for commands as Python writes them: \\n, \\x1b."""
+    return NOT_SHOWN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class JsonFormatter(_JsonFormatter):

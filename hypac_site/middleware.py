@@ -21,7 +21,7 @@ from annotation.common.api.problems import PROBLEM, problem
 from annotation.people.authentication import shows_token
 from annotation.task_types import outline_budget
 from hypac_site.errors import asks_a_program, bad_request
-from hypac_site.statement_limit import was_ended
+from hypac_site.statement_limit import gave_way, was_ended
 
 log = logging.getLogger("hypac.requests")
 
@@ -112,7 +112,7 @@ class NulMiddleware:
 
 
 class StatementLimitMiddleware:
-    """Say in words that a statement was ended: 503, which may go better a little later."""
+    """Say in words that a statement was ended, or gave way: 503, which may go better a little later."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -121,16 +121,25 @@ class StatementLimitMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if not was_ended(error):
-            return None
-        log.warning("A statement of %s took too long and was ended.", request.resolver_match, exc_info=error)
-        headers = {"Retry-After": "30", "Cache-Control": KEEP_NOTHING}
-        if asks_a_program(request):
+        if was_ended(error):
+            line = "A statement of %s took too long and was ended."
+            log.warning(line, request.resolver_match, exc_info=error)
             words = _("The database took too long and was stopped. Ask for less, or try again later.")
-            body = problem("database_too_slow", words)
-            return JsonResponse(body, status=503, headers=headers, content_type=PROBLEM)
-        # Without the request: a page that asks the database for anything might fail as well.
-        return HttpResponse(render_to_string("503.html"), status=503, headers=headers)
+            return _unavailable(request, words, code="database_too_slow", seconds=30)
+        if gave_way(error):
+            log.warning("%s gave way to others at the same rows.", request.resolver_match, exc_info=error)
+            words = _("Others changed the same at the same moment, and this was not stored. Send it again.")
+            return _unavailable(request, words, code="database_busy", seconds=1)
+        return None
+
+
+def _unavailable(request: HttpRequest, words: str, *, code: str, seconds: int) -> HttpResponse:
+    headers = {"Retry-After": str(seconds), "Cache-Control": KEEP_NOTHING}
+    if asks_a_program(request):
+        return JsonResponse(problem(code, words), status=503, headers=headers, content_type=PROBLEM)
+    # Without the request: a page that asks the database for anything might fail as well.
+    page = render_to_string("503.html", {"busy": code == "database_busy"})
+    return HttpResponse(page, status=503, headers=headers)
 
 
 class OutlineMiddleware:

@@ -64,3 +64,12 @@ def was_ended(error: BaseException) -> bool:
     cause = error.__cause__
     # 57014: query_canceled
     return getattr(cause, "sqlstate", None) == "57014" or str(cause) == "interrupted"
+
+
+def gave_way(error: BaseException) -> bool:
+    """Whether the database undid a transaction as others were at the same rows: nothing of it was stored."""
+    if not isinstance(error, OperationalError):
+        return False
+    cause = error.__cause__
+    # 40P01: deadlock_detected; 40001: serialization_failure
+    return getattr(cause, "sqlstate", None) in ("40P01", "40001") or str(cause) == "database is locked"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from annotation.common.markdown import anchor
+from annotation.task_types import TASK_TYPES
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -54,6 +55,12 @@ def test_functions_that_the_architecture_names_stand_in_a_file_of_their_line() -
         code = "".join(path.read_text(encoding="utf-8") for path in files)
         missing += [name for name in re.findall(r"`(\w+)\(\)`", line) if f"def {name}(" not in code]
     assert missing == []
+
+
+def test_each_question_of_label_studio_that_is_read_stands_in_its_table() -> None:
+    tags = {tag for kind in TASK_TYPES.values() for tag in kind.controls}
+    rows = "".join(row for row in text_of(DOCS / "label-studio.md").splitlines() if row.startswith("| `"))
+    assert [tag for tag in sorted(tags) if f"`{tag}`" not in rows] == []
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:

@@ -10,6 +10,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import Resolver404, resolve
 from django.utils.cache import patch_cache_control
 from django_htmx.middleware import HtmxDetails
 
@@ -55,7 +57,8 @@ def needs(action: str, *methods: str) -> Callable[[View], View]:
     """For members of the project `slug` whose role has `action`; the view finds `request.access`.
 
     Somebody who is no member gets 404, as for a project that does not exist; a role that may not, 403; only
-    after that a method other than `methods` (GET where none is named) gets 405.
+    after that a method other than `methods` (GET where none is named) gets 405. Who comes by GET where a form
+    leads, as by the address that one was refused at, is sent to the page above it, which has the form.
     """
     if action not in ROLES_BY_ACTION:
         raise ValueError(f"annotation.permissions knows no action {action!r}")
@@ -71,6 +74,8 @@ def needs(action: str, *methods: str) -> Callable[[View], View]:
             cast(ProjectRequest, request).access = access
             if not access.allows(action):
                 raise PermissionDenied(action)
+            if request.method in ("GET", "HEAD") and methods and "GET" not in methods:
+                return redirect(_page_above(request, access))
             try:
                 return handle(request, **kwargs)
             except NotAllowedError as error:
@@ -79,6 +84,23 @@ def needs(action: str, *methods: str) -> Callable[[View], View]:
         return _marked(guarded, action, methods)
 
     return decorate
+
+
+def _page_above(request: HttpRequest, access: Access) -> str:
+    """The nearest page above an address that the person may see; the project's own, where there is none
+    nearer.
+    """
+    mounted = request.path.removesuffix(request.path_info)
+    above = request.path_info.rstrip("/")
+    while above := above.rpartition("/")[0]:
+        try:
+            view: Any = resolve(f"{above}/").func
+        except Resolver404:
+            continue
+        action = getattr(view, "needed_action", "")
+        if "GET" in getattr(view, "methods", ()) and action in ROLES_BY_ACTION and access.allows(action):
+            return f"{mounted}{above}/"
+    return "/"
 
 
 def takes_files(view: View) -> View:

@@ -20,24 +20,22 @@ from annotation.common.files import store_file
 from annotation.errors import ConflictError, HypacError, InputError, UnderWayError
 from annotation.imports.bucket_sync import HowToImport, looks_of
 from annotation.imports.columns import IMPORT
-from annotation.imports.fetching import IN_MEMORY, MAX_OBJECTS, OTHER_IMPORT, check_size
+from annotation.imports.fetching import DENIED, IN_MEMORY, MAX_OBJECTS, MOST_DENIED, OTHER_IMPORT, check_size
 from annotation.imports.upload import start_import
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import BucketFile, BucketSync, Job, StoredFile
 from annotation.outside.buckets import (
     CHANGED_MEANWHILE,
-    KEYS_REFUSED,
     NO_SUCH_OBJECT,
     OTHER_BYTES,
-    REFUSED,
     Bucket,
     Found,
     checked_key,
     unreadable,
 )
 from annotation.outside.connections import place_of
-from annotation.outside.hub import REFUSED as HUB_REFUSED, TOKEN_REFUSED, Repository
+from annotation.outside.hub import Repository
 from annotation.outside.net.client import HEADER_NOT_SENT
 from annotation.permissions import access_to
 from annotation.ports import routing_port
@@ -47,9 +45,6 @@ from annotation.words import Words
 AT_ONCE = 1000
 LOOK_SECONDS = 2
 MOST_KEY_BYTES = 1024
-MOST_DENIED = 20
-"""So many objects in a row that the store does not hand out end a look: then it is not about one of them."""
-DENIED = {KEYS_REFUSED.code, REFUSED.code, TOKEN_REFUSED.code, HUB_REFUSED.code}
 NOT_AS_LISTED = {OTHER_BYTES.code, HEADER_NOT_SENT.code}
 """What the store gives of an object, or calls it by, is not as it was listed: that, too, is about one."""
 ONCE = WROTE, LISTED = "wrote_deliveries", "listed_files"

@@ -13,12 +13,13 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.common.clock import seconds_ago
+from annotation.common.locks import locked_project
 from annotation.errors import ConflictError, InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.fetching import KIND as FETCH
 from annotation.imports.formats import registry
 from annotation.jobs import jobs
-from annotation.models import BucketFile, BucketSync, Connection, Job, Project, User
+from annotation.models import BucketFile, BucketSync, Connection, Job, User
 from annotation.outside.buckets import checked_key
 from annotation.outside.circles import refuse_circle
 from annotation.outside.connections import folder
@@ -110,7 +111,7 @@ def save_sync(
         checked_key(f"{connection.prefix}{into}{connection.project.slug}/{_A_DELIVERY}")
     with transaction.atomic():
         # Whoever saves another one of the project waits: each looks whether it takes what the other writes.
-        Project.objects.select_for_update(no_key=True).get(pk=connection.project_id)
+        locked_project(connection.project_id)
         known = BucketSync.objects.filter(connection=connection).first()
         sync = known or BucketSync(connection=connection)
         if sync.pk and how is not None and sync.columns != how.as_stored:

@@ -3,6 +3,8 @@
 import hashlib
 import tempfile
 import zipfile
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import IO, Any
 
 from django.conf import settings
@@ -17,14 +19,24 @@ from annotation.imports.upload import start_import
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, Project, StoredFile, User
-from annotation.outside.buckets import Bucket, Found
+from annotation.outside.buckets import (
+    KEYS_REFUSED,
+    NO_SUCH_OBJECT,
+    REFUSED,
+    Bucket,
+    Found,
+    checked_key,
+)
 from annotation.outside.connections import place_of
-from annotation.outside.hub import Repository
+from annotation.outside.hub import REFUSED as HUB_REFUSED, TOKEN_REFUSED, Repository
 from annotation.words import Words
 
 KIND = "fetch"
 IN_MEMORY = 8 * 1024**2
 MAX_OBJECTS = 100_000
+MOST_DENIED = 20
+"""So many objects in a row that the store does not hand out: then it is not about one of them."""
+DENIED = {KEYS_REFUSED.code, REFUSED.code, TOKEN_REFUSED.code, HUB_REFUSED.code}
 FIRST_MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
@@ -103,8 +115,6 @@ TOO_MANY_BYTES = failures.register(
 
 
 def whole_key(connection: Connection, key: str) -> str:
-    from annotation.outside.buckets import checked_key
-
     return checked_key(connection.prefix + key.lstrip("/"))
 
 
@@ -118,15 +128,20 @@ def run_fetch(context: JobContext) -> dict[str, Any]:
     stored = StoredFile.objects.filter(project=project, pk=result.get("file", 0)).first()
     if stored is None:
         with place_of(connection) as bucket, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
-            archive = not key or key.endswith("/")
-            read = _archive if archive else _object
-            read(context, bucket, key, content)
+            archive, left_out = not key or key.endswith("/"), list[LeftOut]()
+            if archive:
+                left_out = _archive(context, bucket, key, content)
+            else:
+                _object(context, bucket, key, content)
             name = f"{key.rstrip('/').rpartition('/')[2] or connection.bucket}.zip" if archive else key
             stored = store_file(
                 project=project, content=content, original_name=name, media_type="application/octet-stream"
             )
         result = {"file": stored.pk, "name": stored.original_name, "sha256": stored.sha256}
+        if left_out:
+            result["left_out"] = len(left_out)
         with context.chunk(done=stored.size):
+            context.problems(left_out)
             Job.objects.filter(pk=context.job.pk).update(result=result)
     if context.params["mapping"] is not None:
         result["import"] = _import(context, project, stored).pk
@@ -168,13 +183,19 @@ def _object(context: JobContext, bucket: Bucket | Repository, key: str, out: IO[
         raise NO_OBJECT.error(raised_as=InputError, where="key", key=key)
     check_size(found.size)
     context.progress(total=found.size, stage=Words(gettext_noop("Reading from the store")))
-    done = _copy(context, bucket, found, out)
+    done = _copy(context, bucket.pieces(found), out)
     if done != found.size:
         raise OTHER_SIZE.error()
 
 
-def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out: IO[bytes]) -> None:
-    """All objects as one archive, the same bytes for the same objects."""
+LeftOut = tuple[str, Words]
+"""Name of an object within the folder, and why it is not in the archive."""
+
+
+def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out: IO[bytes]) -> list[LeftOut]:
+    """All objects as one archive, the same bytes for the same objects, without those that the store does not
+    hand out. Raises an error of theirs where they are the first MOST_DENIED, or all.
+    """
     objects, size = [], 0
     for found in bucket.found(prefix, at_most=MAX_OBJECTS + 1):
         if found.key.endswith("/"):  # a folder's mark, which some programs leave
@@ -188,19 +209,40 @@ def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out:
         most = f"{MAX_OBJECTS:,}"
         raise TOO_MANY_OBJECTS.error(raised_as=InputError, where="key", most=most, key=prefix)
     context.progress(total=size, stage=Words(gettext_noop("Reading from the store")))
-    done = 0
+    done, left_out = 0, list[LeftOut]()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for found in objects:
-            info = zipfile.ZipInfo(found.key.removeprefix(prefix), FIRST_MOMENT)
+        for number, found in enumerate(objects, 1):
+            name = found.key.removeprefix(prefix)
+            try:
+                pieces = _begun(bucket, found)
+            except InputError as error:
+                if error.code not in {*DENIED, NO_SUCH_OBJECT.code}:
+                    raise
+                left_out.append((name, _why_left_out(error)))
+                if len(left_out) == number and number in (MOST_DENIED, len(objects)):
+                    raise
+                continue
+            info = zipfile.ZipInfo(name, FIRST_MOMENT)
             with archive.open(info, "w", force_zip64=found.size > 2**31) as entry:
-                done = _copy(context, bucket, found, entry, before=done)
+                done = _copy(context, pieces, entry, before=done)
+    return left_out
 
 
-def _copy(
-    context: JobContext, bucket: Bucket | Repository, found: Found, out: IO[bytes], *, before: int = 0
-) -> int:
+def _begun(bucket: Bucket | Repository, found: Found) -> Iterator[bytes]:
+    """The content, whose first piece is here: what the store does not hand out is told before any is used."""
+    pieces = iter(bucket.pieces(found))
+    first = next(pieces, b"")
+    return chain([first], pieces)
+
+
+def _why_left_out(error: InputError) -> Words:
+    said = failures.in_english(error.code, error.params) or error.message
+    return Words(gettext_noop("The store does not hand it out: %(why)s All others were read."), why=said)
+
+
+def _copy(context: JobContext, pieces: Iterable[bytes], out: IO[bytes], *, before: int = 0) -> int:
     done = before
-    for piece in bucket.pieces(found):
+    for piece in pieces:
         out.write(piece)
         done += len(piece)
         context.progress(done=done)

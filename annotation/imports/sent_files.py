@@ -27,7 +27,7 @@ def keep_for_import(
         return stored
     with transaction.atomic():
         # Whoever has answers of it taken in meanwhile waits, or is waited for: then there is a job.
-        locked = StoredFile.objects.select_for_update().filter(pk=stored.pk).first()
+        locked = StoredFile.objects.select_for_update(no_key=True).filter(pk=stored.pk).first()
         if locked and _opens(locked):
             stored.media_type = media_type[:100] or "application/octet-stream"
             stored.save(update_fields=["media_type"])
@@ -69,7 +69,7 @@ def closed_for_answers(stored: StoredFile) -> None:
     """Inside the transaction that stores the job which reads it: the file is nothing to be shown from now on,
     also where it came as data since. Raises InputError where it was removed.
     """
-    locked = StoredFile.objects.select_for_update().filter(pk=stored.pk).first()
+    locked = StoredFile.objects.select_for_update(no_key=True).filter(pk=stored.pk).first()
     if locked is None:
         raise InputError(_("This file was removed meanwhile. Send it again."), where="file")
     if locked.media_type != MODEL_OUTPUT and not Item.objects.filter(image=locked).exists():

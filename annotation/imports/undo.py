@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit
+from annotation.common.locks import locked_project
 from annotation.errors import ConflictError, Refusal
 from annotation.imports.columns import IMPORT
 from annotation.imports.job import Counts
@@ -46,7 +47,7 @@ def start_undo(*, job: Job, user: User) -> Job:
     """Start the job that removes what the import `job` brought. Raises ConflictError where it cannot be."""
     with transaction.atomic():
         # Nobody starts a run meanwhile: `start_run` takes the same lock.
-        Project.objects.select_for_update().get(pk=job.project_id)
+        locked_project(job.project_id)
         if reason := undo_objection(job):
             raise ConflictError(reason, code=reason.code)
         counts = Counts.of(job.result)

@@ -69,6 +69,10 @@ def enqueue(
             if not of_closed:
                 # Before the key is taken: others hold the project while they wait for the key.
                 refuse_closed(project.pk)
+            # Looked at first: to store a second one waits until the chunk of the first is stored, which may
+            # be waiting for the project.
+            if unique_key and project.jobs.filter(unique_key=unique_key, state__in=UNFINISHED).exists():
+                raise UnderWayError(_(known.title))
             job = Job.objects.create(
                 project=project,
                 kind=kind_name,

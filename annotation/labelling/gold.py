@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, events
+from annotation.common.locks import locked_project
 from annotation.errors import ConflictError
 from annotation.labelling.alike import Alike
 from annotation.labelling.known_answers import can_be_judged, is_right, with_known_answers
@@ -73,7 +74,7 @@ def _batch(project: Project) -> WorkBatch:
     found = project.work_batches.filter(for_gold=True).first()
     if found is not None:
         return found
-    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    locked_project(project.pk)
     made, _new = WorkBatch.objects.get_or_create(
         project=project,
         for_gold=True,

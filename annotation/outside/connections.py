@@ -10,6 +10,8 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError
 from annotation.models import BucketFile, BucketSync, Connection, Project, User
 from annotation.outside.buckets import Bucket, Found, Place
@@ -43,7 +45,7 @@ def create_connection(*, project: Project, actor: User, secret: str = "", **fiel
         values = _checked({"prefix": "", "region": "us-east-1", "path_style": True, **fields})
     encrypted = _encrypted(secret, kind)
     with transaction.atomic():
-        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        locked_project(project.pk)
         if project.connections.count() >= MOST:
             raise ConflictError(
                 _("A project has at most %(most)s connections. Delete one first.") % {"most": MOST},
@@ -68,8 +70,8 @@ def update_connection(
     values = _checked_of_hub(fields) if connection.is_hub else _checked(fields)
     with transaction.atomic():
         # As whoever saves what is synchronised: each looks whether one takes what another writes.
-        Project.objects.select_for_update(no_key=True).get(pk=connection.project_id)
-        known = Connection.objects.select_for_update(of=("self",)).select_related("project")
+        locked_project(connection.project_id)
+        known = Connection.objects.select_for_update(of=("self",), no_key=True).select_related("project")
         current = known.get(pk=connection.pk)
         changed = [name for name, value in values.items() if getattr(current, name) != value]
         if "endpoint" in changed and secret is None:
@@ -156,7 +158,7 @@ def bucket_of(connection: Connection) -> Bucket:
 def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     values = dict(fields)
     if "name" in values:
-        values["name"] = " ".join(str(values["name"]).split())
+        values["name"] = checked_line(" ".join(str(values["name"]).split()), where="name")
         if not 1 <= len(values["name"]) <= 100:
             raise InputError(_("A name has 1 to 100 characters."), where="name")
     if "endpoint" in values:

@@ -102,7 +102,8 @@ def admin_login(request: HttpRequest) -> HttpResponseBase:
 def logout(request: HttpRequest) -> HttpResponseBase:
     """Whoever came by the provider is still logged in there, and is shown where that ends."""
     id_token = request.session.get(ID_TOKEN)
-    response = auth_views.LogoutView.as_view()(request)
+    auth_logout(request)
+    response = redirect("login")
     # Images and files that the browser was allowed to keep. Not what it stores: answers may wait there.
     response.headers["Clear-Site-Data"] = '"cache"'
     if id_token and (there := log_out_address(id_token=id_token, back=address_here(request, "login"))):

@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _, ngettext
 
 from annotation.common import audit
-from annotation.common.api.idempotency import forget_answers_with
+from annotation.common.api.idempotency import forget_answers_naming
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
 from annotation.models import (
@@ -28,6 +28,7 @@ from annotation.models import (
     AuditEvent,
     Draft,
     Invitation,
+    Job,
     KeyedRequest,
     Label,
     Mail,
@@ -46,7 +47,7 @@ ERASED = "account.erased"
 NAMING = {
     "round.started": ("people",),
     "run.started": ("roster", "expert"),
-    "run.labelled_elsewhere": ("people",),
+    "run.labelled_elsewhere": ("people", "by"),
 }
 _LISTED = 5
 _AT_ONCE = 500
@@ -105,7 +106,9 @@ def erase_person(*, user: User, actor: User | None, typed: str) -> Erased:
     with transaction.atomic():
         # People before projects, as whoever joins one; of two administrators who erase themselves one stays.
         administrators = Q(is_superuser=True, is_active=True)
-        people = User.objects.select_for_update().filter(Q(pk=user.pk) | administrators).order_by("pk")
+        people = (
+            User.objects.select_for_update(no_key=True).filter(Q(pk=user.pk) | administrators).order_by("pk")
+        )
         locked = {one.pk: one for one in people}
         user = locked.pop(user.pk)
         work = Label.objects.filter(annotator=user)
@@ -113,11 +116,11 @@ def erase_person(*, user: User, actor: User | None, typed: str) -> Erased:
             return Erased(user.username, work.count(), routing_port().files_naming(user=user), now=False)
         _refuse(user, has_others=bool(locked))
         erased = Erased(number_of(user), work.count(), routing_port().files_naming(user=user), now=True)
-        before = name_of(user)
+        before, address = name_of(user), user.email
         _leave_projects(user, actor)
         _forget_elsewhere(user, sessions)
         _empty(user)
-        _rename_in_audit(user, before)
+        _rename_in_audit(user, before, address)
         audit.record(
             project=None,
             actor=actor,
@@ -133,7 +136,7 @@ def _refuse(user: User, *, has_others: bool) -> None:
     administrators. Locks the projects, so that no run begins meanwhile.
     """
     theirs = Project.objects.filter(memberships__user=user, deleting_at__isnull=True)
-    locked = list(theirs.select_for_update(of=("self",)).order_by("pk"))
+    locked = list(theirs.select_for_update(of=("self",), no_key=True).order_by("pk"))
     owners = Membership.objects.filter(role=Membership.Role.OWNER, is_active=True, user__is_active=True)
     owned = set(
         Membership.objects.filter(user=user, role=Membership.Role.OWNER).values_list("project", flat=True)
@@ -179,13 +182,17 @@ def _forget_elsewhere(user: User, sessions: Iterable[str]) -> None:
         model._default_manager.filter(mine).delete()
     forget(user)
     routing_port().forget_person(user=user)
-    forget_answers_with(user.username, user.email)
+    forget_answers_naming(user.username, user.email)
     for log in (AccessAttempt, AccessLog, AccessFailureLog):
-        log.objects.filter(username=user.username).delete()
+        # As it was typed: in any case, and an address in the place of a name.
+        log.objects.filter(_typed_as(user.username) | _typed_as(user.email)).delete()
     Mail.objects.filter(mine | (Q(to__iexact=user.email) if user.email else Q(pk__in=[]))).delete()
     for mail in Mail.objects.filter(data__who=user.username):
         mail.data["who"] = number
         mail.save(update_fields=["data"])
+    for job in Job.objects.filter(error_params__name=user.username):  # done in their name
+        error = job.error.replace(user.username, number)
+        Job.objects.filter(pk=job.pk).update(error=error, error_params=job.error_params | {"name": number})
     _forget_invitations(user)
     of_user = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(User))
     of_user.filter(object_id=str(user.pk)).update(object_repr=number)
@@ -194,6 +201,10 @@ def _forget_elsewhere(user: User, sessions: Iterable[str]) -> None:
     for entry in of_members.filter(object_repr__startswith=begins):
         entry.object_repr = f"{number} in {entry.object_repr.removeprefix(begins)}"
         entry.save(update_fields=["object_repr"])
+
+
+def _typed_as(name: str) -> Q:
+    return Q(username__iexact=name) if name else Q(pk__in=[])
 
 
 def _forget_invitations(user: User) -> None:
@@ -219,7 +230,7 @@ def _empty(user: User) -> None:
     user.user_permissions.clear()
 
 
-def _rename_in_audit(user: User, before: str) -> None:
+def _rename_in_audit(user: User, before: str, address: str) -> None:
     """What names them gets the number in place of the name: of what is about them, by id, older names too."""
     redacted = {"redactions": F("redactions") + 1}
     about = AuditEvent.objects.filter(Q(target=before) | Q(data__user=user.pk, target__startswith="user:"))
@@ -231,6 +242,7 @@ def _rename_in_audit(user: User, before: str) -> None:
         AuditEvent.objects.filter(pk=event.pk).update(data=left, **redacted)
     gone = {target.removeprefix("user:") for target in targets}
     gone -= set(User.objects.filter(username__in=gone).values_list("username", flat=True))
+    gone = {name.casefold() for name in (*gone, address) if name}
     for event in AuditEvent.objects.filter(action__in=NAMING).order_by("pk").iterator(_AT_ONCE):
         told = {
             key: _renamed(event.data[key], gone, user.username)
@@ -242,10 +254,16 @@ def _rename_in_audit(user: User, before: str) -> None:
 
 
 def _renamed(people: Any, gone: set[str], name: str) -> Any:
-    """Of a list of names, or of an object that has something under each."""
+    """Of a list of names, or of an object that has something under each, which may be a name, too. Names from
+    elsewhere came as somebody wrote them.
+    """
+
+    def renamed(one: Any) -> Any:
+        return name if isinstance(one, str) and one.casefold() in gone else one
+
     if isinstance(people, dict):
-        return {name if one in gone else one: value for one, value in people.items()}
-    return [name if one in gone else one for one in people]
+        return {renamed(one): renamed(value) for one, value in people.items()}
+    return [renamed(one) for one in people]
 
 
 def _listed(names: list[str]) -> str:

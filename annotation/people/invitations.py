@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit, mail
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError, NotAllowedError, Refusal
 from annotation.models import AuditEvent, Invitation, Mail, Membership, Project, User
 from annotation.models.projects import LONG_COLUMNS
@@ -94,6 +95,7 @@ def create_invitation(
         raise InputError(_("An invitation holds for 1 to %(most)s days.") % {"most": MAX_DAYS}, where="days")
     if len(note) > 200:
         raise InputError(_("A note has at most 200 characters."), where="note")
+    note = checked_line(note, where="note")
     if email and not mail.is_on():
         raise InputError(_("This server sends no mail. Pass the link on yourself."), where="email")
     if email and max_uses != 1:
@@ -106,7 +108,7 @@ def create_invitation(
             project=project,
             role=role,
             token_hash=digest(token),
-            note=note.strip(),
+            note=note,
             max_uses=max_uses,
             expires_at=timezone.now() + timedelta(days=days),
             created_by=actor,

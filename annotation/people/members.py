@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_project
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
 from annotation.models import ApiToken, Membership, Project, User
@@ -315,7 +316,7 @@ def _save_account(user: User, *, project: Project | None, actor: User | None) ->
 
 def _locked_membership(project: Project, user: User) -> Membership:
     # The project's row is the lock: of two owners who remove each other at once, one has to stay.
-    Project.objects.select_for_update().get(pk=project.pk)
+    locked_project(project.pk)
     membership = Membership.objects.filter(project=project, user=user).first()
     if membership is None:
         raise ConflictError(

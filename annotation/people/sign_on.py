@@ -6,6 +6,7 @@ claims); what is here begins with the claims that it found good.
 
 import logging
 import re
+import traceback
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
@@ -34,11 +35,6 @@ log = logging.getLogger(__name__)
 Claims = Mapping[str, Any]
 # Seconds for each answer of the provider.
 PATIENCE = 10
-# What Authlib raises where the provider cannot be reached, or says what cannot be used.
-FAILURES = (
-    *(AuthlibBaseError, JoseError, RequestException),
-    *(LookupError, ValueError, TypeError, AttributeError, RuntimeError),
-)
 # How what the provider says may be signed: by a key that it alone has, whatever else it can do.
 SIGNED_BY = (
     *(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)),
@@ -48,6 +44,16 @@ _NO_SIGN = re.compile(r"[^\w@.+-]")
 # Where a username comes from, the first that there is.
 _NAMES = ("preferred_username", "email", "name")
 _ALIKE = 100  # names that differ by a number alone
+
+
+class UnusableError(ValueError):
+    """The provider says what cannot be used."""
+
+
+# What Authlib raises where the provider cannot be reached, or says what cannot be used. It reads answers of
+# other shapes than it expects as well as it can.
+SAID = (AuthlibBaseError, JoseError, RequestException, UnusableError)
+FAILURES = (*SAID, LookupError, ValueError, TypeError, AttributeError, RuntimeError)
 
 
 class SecondStepFirstError(Exception):
@@ -79,7 +85,21 @@ def _registered(issuer: str, client: str, secret: str, scopes: str) -> DjangoOAu
     )
 
 
-def failure_in_a_line(error: Exception) -> str:
+def log_failure(what: str, error: Exception) -> None:
+    """One of FAILURES: a line, or, where it is a fault of ours, its trace."""
+    if isinstance(error, SAID) or not _was_ours(error):
+        log.warning("%s: %s", what, _in_a_line(error))
+    else:
+        log.error(what, exc_info=error)
+
+
+def _was_ours(error: Exception) -> bool:
+    """Whether it was raised in this code, not in what reads for it."""
+    *_frames, (last, _line) = traceback.walk_tb(error.__traceback__)
+    return str(last.f_globals.get("__name__", "")).startswith(("annotation.", "hypac_site."))
+
+
+def _in_a_line(error: Exception) -> str:
     """For the log. Of an error that the address or the provider tells, its code alone: the rest may be
     anything.
     """
@@ -90,21 +110,26 @@ def failure_in_a_line(error: Exception) -> str:
 def claims_of(request: HttpRequest) -> tuple[dict[str, Any], str]:
     """What the provider says about whoever comes back from there, and the ID token. Raises FAILURES."""
     app = provider()
+    there = app.load_server_metadata()
+    if not isinstance(there, dict):
+        raise UnusableError("what the provider says of itself is no object")
     # Whatever the provider lists: it may list "none", too.
-    app.load_server_metadata()["id_token_signing_alg_values_supported"] = list(SIGNED_BY)
+    there["id_token_signing_alg_values_supported"] = list(SIGNED_BY)
     options = {
         "iss": {"essential": True, "value": settings.HYPAC_OIDC_ISSUER},
         "aud": {"essential": True, "value": settings.HYPAC_OIDC_CLIENT_ID},
     }
     token = app.authorize_access_token(request, claims_options=options)
+    if "id_token" not in token or "userinfo" not in token:
+        raise UnusableError("the provider gave no ID token")
     found = dict(token["userinfo"])
     if not isinstance(found.get("sub"), str) or not 0 < len(found["sub"]) <= 255:
-        raise ValueError("the ID token has no subject")
-    if app.load_server_metadata().get("userinfo_endpoint"):
+        raise UnusableError("the ID token has no subject")
+    if there.get("userinfo_endpoint"):
         # Providers differ in what they write into the token itself.
         more = dict(app.userinfo(token=token))
         if more.get("sub") != found["sub"]:
-            raise ValueError("the user information is of another subject than the ID token")
+            raise UnusableError("the user information is of another subject than the ID token")
         found = more | found
     return found, token["id_token"]
 

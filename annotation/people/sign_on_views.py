@@ -30,13 +30,14 @@ from annotation.people.sign_on import (
     FAILURES,
     SecondStepFirstError,
     claims_of,
-    failure_in_a_line,
+    log_failure,
     provider,
     sign_on,
 )
 
 log = logging.getLogger(__name__)
 
+FAILED = "a log-in by the OpenID Connect provider failed"
 # In the session.
 NEXT, ID_TOKEN, SIGNED_ON_AT = "sign_on_next", "sign_on_id_token", "signed_on_at"
 
@@ -51,7 +52,7 @@ def sign_on_start(request: HttpRequest) -> HttpResponseBase:
     try:
         return provider().authorize_redirect(request, address_here(request, "sign_on_done"))
     except FAILURES as error:
-        log.warning("the OpenID Connect provider cannot be asked: %s", failure_in_a_line(error))
+        log_failure("the OpenID Connect provider cannot be asked", error)
         return _does_not_answer(request)
 
 
@@ -66,10 +67,10 @@ def sign_on_done(request: HttpRequest) -> HttpResponseBase:
     try:
         claims, id_token = claims_of(request)
     except FAILURES as error:
-        log.warning("a log-in by the OpenID Connect provider failed: %s", failure_in_a_line(error))
+        log_failure(FAILED, error)
         if isinstance(error, RequestException):
             return _does_not_answer(request)
-        return _refused(request, _("The log-in with %(name)s did not succeed. Try it once more."))
+        return _did_not_succeed(request)
     return _enter(request, claims, id_token, wanted)
 
 
@@ -92,6 +93,9 @@ def _enter(
     except HypacError as error:
         messages.error(request, error.message)
         return redirect("login")
+    except FAILURES:  # claims that nobody thought of
+        log.exception(FAILED)
+        return _did_not_succeed(request)
     login(request, user, backend=SIGN_ON_BACKEND)
     request.session[ID_TOKEN] = id_token
     request.session[SIGNED_ON_AT] = int(time.time())
@@ -106,7 +110,7 @@ def _enter(
             "From now on you log in by %(name)s. The password and the two-step log-in of before are gone."
         )
         messages.success(request, words % {"name": settings.HYPAC_OIDC_NAME})
-    return redirect(wanted or "project_list")
+    return redirect(steps.after_log_in(wanted))
 
 
 @csrf_exempt
@@ -167,6 +171,10 @@ def _does_not_answer(request: HttpRequest) -> HttpResponseBase:
 
 def _ended_there(request: HttpRequest) -> HttpResponseBase:
     return _refused(request, _("You were logged out at %(name)s meanwhile. Log in once more."))
+
+
+def _did_not_succeed(request: HttpRequest) -> HttpResponseBase:
+    return _refused(request, _("The log-in with %(name)s did not succeed. Try it once more."))
 
 
 def _refused(request: HttpRequest, sentence: str) -> HttpResponseBase:

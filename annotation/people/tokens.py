@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.one_line import checked_line
 from annotation.errors import InputError
 from annotation.models import ApiToken, Membership, Project, User
 from annotation.models.people import stamp
@@ -34,7 +35,7 @@ def make_token(
 
     Raises InputError whose `where` names the field.
     """
-    name = name.strip()
+    name = checked_line(name, where="name")
     if not name or len(name) > 100:
         raise InputError(_("Say what it is for, in 1 to 100 characters."), where="name")
     days = settings.HYPAC_TOKEN_DAYS if days is None else days

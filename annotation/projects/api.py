@@ -19,6 +19,7 @@ from annotation.common.api.base import ApiView, NewestFirst, ProjectView
 from annotation.common.api.conditional import created
 from annotation.common.api.problems import PROBLEM
 from annotation.common.api.schema import Nothing, PageQuery, Problem, RegisteredField, page_of
+from annotation.common.locks import locked_project
 from annotation.common.money import MoneyField, in_full
 from annotation.errors import NotAllowedError
 from annotation.models import MAX_OVERLAP, AuditEvent, Membership, Project, User
@@ -205,7 +206,7 @@ class ProjectDetail(ProjectView):
         wanted = request.headers.get("If-Match", "*").strip()
         with transaction.atomic():
             # One after the other: of two that changed what they both had read, one is told.
-            project = Project.objects.select_for_update().get(pk=self.access.project.pk)
+            project = locked_project(self.access.project.pk)
             tags = {tag.strip() for tag in wanted.split(",")}
             if wanted != "*" and _tagged(replace(self.access, project=project)).headers["ETag"] not in tags:
                 raise ChangedMeanwhileError

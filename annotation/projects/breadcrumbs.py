@@ -102,9 +102,7 @@ def section(request: ProjectRequest) -> str:
     names = [match.url_name or ""]
     if request.method == "POST":
         names += reversed([above.url_name or "" for _url, above in _pages(request.path, request.path_info)])
-    of_pages = {"overview": "overview", "invitation_new": "members"} | {
-        name: of for name, (of, _words) in PAGES.items()
-    }
+    of_pages = {"overview": "overview"} | {name: of for name, (of, _words) in PAGES.items()}
     return next((of_pages[name] for name in names if name in of_pages), "")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+from annotation.common.one_line import checked_line
 from annotation.errors import InputError
 from annotation.models.projects import CHOICE_KEY, HEX_COLOR
 
@@ -94,6 +95,7 @@ def _check(spec: ChoiceSpec, where: str) -> None:
         raise InputError(_("A label needs a name."), where=where)
     if len(spec.name) > 100:
         raise InputError(_("A label's name has at most 100 characters."), where=where)
+    checked_line(spec.name, where=where)
     try:
         CHOICE_KEY(spec.name)
         CHOICE_KEY(spec.key)

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, events
+from annotation.common.locks import locked_against_jobs
 from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.labelling import queue
@@ -29,16 +30,18 @@ def archive_project(*, project: Project, actor: User) -> Project:
     Raises ConflictError while a job is unfinished.
     """
     with transaction.atomic():
-        locked = Project.objects.select_for_update().get(pk=project.pk)
+        locked = locked_against_jobs(project.pk)
         if locked.archived_at is None:
             refuse_unfinished_jobs(locked)
             locked.archived_at = timezone.now()
             locked.save(update_fields=["archived_at"])
-            held = WorkItem.objects.filter(batch__project=project, state=WorkItem.State.LEASED)
-            for user in User.objects.filter(pk__in=held.values("leased_to")):
-                queue.release_all(project=locked, user=user)
             audit.record(project=locked, actor=actor, action="project.archived")
             events.emit(project=locked, event="project.archived", data={"url": events.address(locked)})
+    # Behind it: who is storing an answer holds the item, and waits for the project.
+    with transaction.atomic():
+        held = WorkItem.objects.filter(batch__project=project, state=WorkItem.State.LEASED)
+        for user in User.objects.filter(pk__in=held.values("leased_to")).order_by("pk"):
+            queue.release_all(project=locked, user=user)
     project.archived_at = locked.archived_at
     return project
 

@@ -12,6 +12,8 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.common.replaced_labels import replaced_labels
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.label_queries import with_choice
@@ -25,6 +27,7 @@ from annotation.task_types import DEFAULT, TASK_TYPES
 
 __all__ = ["ChoiceSpec", "create_project", "may_make_projects", "set_choices", "update_project"]
 
+ON_ONE_LINE = ("name", "question", "currency")
 EDITABLE = frozenset(
     {
         *("name", "question", "guidelines", "currency", "human_cost", "lease_seconds", "text_format"),
@@ -90,6 +93,8 @@ def create_project(
         loss_params=dict(loss_params or {}),
         created_by=user,
     )
+    for field in ON_ONE_LINE:
+        checked_line(getattr(project, field), where=field)
     _validate(project)
     prepare_guidelines(project, before=guidelines_before)
     base = slugify(project.name)[:70].strip("-") or "project"
@@ -141,7 +146,9 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
     before = {name: getattr(project, name) for name in fields}
     try:
         for name, value in fields.items():
-            setattr(project, name, value.strip() if name in ("name", "question", "currency") else value)
+            setattr(project, name, value.strip() if name in ON_ONE_LINE else value)
+            if name in ON_ONE_LINE and getattr(project, name) != before[name]:
+                checked_line(value, where=name)
         _validate(project)
         if project.guidelines != before.get("guidelines", project.guidelines):
             prepare_guidelines(project, before=before["guidelines"])
@@ -185,7 +192,7 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
     wanted = {spec.key: spec for spec in specs}
     with transaction.atomic():
         # Two people who change the labels at once do so one after the other.
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_project(project.pk)
         present = {choice.key: choice for choice in project.choices.all()}
         removed = sorted(set(present) - set(wanted))
         renamed = {

@@ -15,6 +15,8 @@ from annotation.errors import HypacError
 
 NAMED_FILES = "SELECT storage_name, size, sha256 FROM annotation_storedfile ORDER BY storage_name"
 MIGRATIONS = "SELECT app, name FROM django_migrations ORDER BY app, name"
+# Whoever has the key of a session is logged in by it: no backup has one, and none comes back.
+SESSIONS = ("django_session", "annotation_signonsession")
 # Handed to the programs of PostgreSQL in their environment: no password stands in a list of processes.
 PG_VARIABLES = {
     "host": "PGHOST",
@@ -47,6 +49,10 @@ class Sqlite:
         with closing(sqlite3.connect(_sqlite_file(), timeout=60)) as live:
             # One read transaction: with WAL, writers go on meanwhile.
             live.execute("VACUUM INTO ?", (str(target),))
+        with closing(sqlite3.connect(target)) as copy, copy:
+            copy.execute("PRAGMA secure_delete = ON")  # with zeros in their place
+            for table in SESSIONS:
+                copy.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
         with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True)) as copy:
             if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
                 raise HypacError("The database is damaged: `PRAGMA integrity_check` of SQLite says how.")
@@ -88,6 +94,7 @@ class Postgres:
             cursor.execute("SELECT pg_export_snapshot()")
             (snapshot,) = cursor.fetchone()
             command = ["pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--no-comments"]
+            command += [f"--exclude-table-data={table}" for table in SESSIONS]
             _run([*command, f"--snapshot={snapshot}", f"--file={target}"])
             yield _PostgresSnapshot()
 
@@ -107,6 +114,14 @@ class _PostgresSnapshot:
 
 def database() -> Sqlite | Postgres:
     return Postgres() if connection.vendor == "postgresql" else Sqlite()
+
+
+def end_sessions() -> None:
+    """Of a backup that still has them."""
+    there = set(connection.introspection.table_names())
+    with connection.cursor() as cursor:
+        for table in there & set(SESSIONS):
+            cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
 
 
 def refuse_unless_empty() -> None:

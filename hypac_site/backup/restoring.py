@@ -12,7 +12,7 @@ from django.db.migrations.loader import MigrationLoader
 from annotation.checks import was_made_before_0_3
 from annotation.errors import InputError
 from annotation.outside import secrets
-from hypac_site.backup.databases import database, refuse_unless_empty
+from hypac_site.backup.databases import database, end_sessions, refuse_unless_empty
 from hypac_site.backup.making import KEY_CHECK
 from hypac_site.backup.manifest import FILES, INDEX, Entry, Manifest, entries, sha256_of
 
@@ -60,7 +60,7 @@ def check_backup(source: Path) -> Restored:
 
 
 def restore_backup(source: Path) -> Restored:
-    """Put files and database back into a site whose database is empty.
+    """Put files and database back into a site whose database is empty. Everybody has to log in again.
 
     Files first: where it ends in the middle, the database is still empty, and it can be done once more. A
     file that the storage has already stays.
@@ -77,6 +77,7 @@ def restore_backup(source: Path) -> Restored:
     refuse_unless_empty()
     put_files(source)
     database().restore(source / Path(found.manifest.database).name)
+    end_sessions()
     return found
 
 

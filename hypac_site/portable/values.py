@@ -10,11 +10,14 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import connection, models
 
+from annotation.common.one_line import NOT_SHOWN
 from annotation.storable import NOT_STORED
 
 Read = Callable[[Any], Any]
 # How JSON spells what `NOT_STORED` finds, as far as it may be escaped.
 _ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+# Names that people can change; what a run has fixed stays as it is.
+ON_ONE_LINE = {("Project", "name"), ("Project", "question"), ("Source", "name"), ("Choice", "name")}
 _DECIMAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?")
 
 
@@ -97,9 +100,17 @@ def _plain(field: "models.Field[Any, Any]") -> Read:
         return _decimal
     if isinstance(field, models.DateTimeField):
         return _moment
+    if (field.model.__name__, field.name) in ON_ONE_LINE:
+        return _line
     if isinstance(field, models.CharField | models.TextField):
         return lambda value: value if isinstance(value, str) else _wrong("it is no text")
     raise TypeError(f"{field} is of a kind that project files do not have")
+
+
+def _line(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Wrong("it is no text")
+    return _wrong("it has a line break, or what is not shown") if NOT_SHOWN.search(value) else value
 
 
 def _wrong(words: str) -> Any:

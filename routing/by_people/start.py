@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation import failures
 from annotation.common import audit, limits
 from annotation.common.bulk import copy_rows
+from annotation.common.locks import locked_against_jobs
 from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
@@ -143,7 +144,7 @@ def start_people_run(*, access: Access, wanted: Wanted, entropy: int | None = No
     wanted = wanted.completed(project)
     seed = sampling.new_entropy() if entropy is None else entropy
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_against_jobs(project.pk)
         refuse_while_busy(project)
         limits.refuse_more(
             project.runs.all(),

@@ -42,8 +42,8 @@ class Given:
 @dataclass(frozen=True)
 class Taken:
     """Of each that was refused `row`, `item` and its `name` where the project has it, whose answer it is
-    (`annotator`, by username here where that is known), the `reason`, and whether it can be sent `again`, in
-    a smaller request.
+    (`annotator`, by username here where that is known), the `reason`, its `code` ("" where it has none), and
+    whether it can be sent `again`, in a smaller request.
     """
 
     stored: int
@@ -73,15 +73,16 @@ def take_back(
         for one in answers:
             user = here.user_of(one)
             reason, again = here.objection(one, user), False
+            code = getattr(reason, "code", "")
             if not reason and user is not None and one.item is not None:
                 try:
                     new = _store(here.batches[one.item], user, one)
                     stored[user.username] += new
                     known += not new
                 except HypacError as error:
-                    reason, again = error.message, not error.permanent
+                    reason, code, again = error.message, error.code, not error.permanent
             if reason:
-                refused.append(here.refused(one, user, reason, again=again))
+                refused.append({**here.about(one, user), "reason": reason, "code": code, "again": again})
     finally:  # whatever happened: each answer is stored for itself
         counts = {"stored": sum(stored.values()), "known": known, "refused": len(refused)}
         audit.record(
@@ -154,14 +155,12 @@ class _Here:
             self._objections[user.pk] = words
         return self._objections[user.pk]
 
-    def refused(self, one: Given, user: User | None, reason: str, *, again: bool) -> dict[str, Any]:
+    def about(self, one: Given, user: User | None) -> dict[str, Any]:
         return {
             "row": one.row,
             "item": one.item,
             "name": self._names.get(one.item or 0, ""),
             "annotator": user.username if user else storable_text(one.annotator[:100]),
-            "reason": reason,
-            "again": again,
         }
 
 

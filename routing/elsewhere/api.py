@@ -88,6 +88,9 @@ class WaitingWorkBody(serializers.Serializer[Any]):
     conditions = serializers.ListField(
         child=serializers.CharField(), help_text="What must not be shown or done there, in sentences."
     )
+    note = serializers.CharField(
+        allow_blank=True, help_text="Why no item will wait, where the run leaves people nothing to do."
+    )
 
 
 class RefusedBody(serializers.Serializer[Any]):
@@ -100,6 +103,9 @@ class RefusedBody(serializers.Serializer[Any]):
         allow_blank=True, help_text="Whose answer it is: the username here, or what the row says."
     )
     reason = serializers.CharField()
+    code = serializers.CharField(
+        allow_blank=True, help_text="Of the reason, one of those of errors; empty where it has none."
+    )
     again = serializers.BooleanField(
         help_text="Whether a request with fewer rows may take it: together they were too much to read."
     )

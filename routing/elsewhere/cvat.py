@@ -50,7 +50,8 @@ def archive(*, run: Run, user: User, part: str) -> Callable[[], Iterator[bytes]]
     """
     kind = shapes_of(run.project)
     batches = batches_for_elsewhere(run, part)
-    if not WorkItem.objects.filter(batch__in=batches, item__image__isnull=False).exists():
+    asked = WorkItem.objects.filter(batch__in=batches)
+    if asked.exists() and not asked.filter(item__image__isnull=False).exists():
         raise ConflictError(
             _("The images of this project are not here, but at the addresses that its items have."),
             code="no_images_here",

@@ -113,7 +113,7 @@ def take_losses(*, run: Run, actor: User, rows: Iterable[Mapping[str, Any]]) -> 
         for number, row in enumerate(rows, 1):
             found, reason = _read(row, wanted, loss)
             if found is None:
-                refused.append({"row": number, "reason": reason})
+                refused.append({"row": number, **_about(row, wanted), "reason": reason, **NO_CODE})
                 continue
             one, losses = found
             before = there.get(one.item)
@@ -135,6 +135,14 @@ def take_losses(*, run: Run, actor: User, rows: Iterable[Mapping[str, Any]]) -> 
     return Taken(len(stored), known, refused)
 
 
+def _about(row: Mapping[str, Any], wanted: Mapping[int, ToMeasure]) -> dict[str, Any]:
+    """Which item a row is about, as far as it says so."""
+    item = _item_of(row.get("item"))
+    one = wanted.get(item)
+    return {"item": item or None, "name": "" if one is None else one.name, "annotator": ""}
+
+
+NO_CODE = {"code": "", "again": False}
 Read = tuple[tuple[ToMeasure, list[float | None]] | None, str]
 
 

@@ -30,17 +30,22 @@ PARTS = (ROUTED, CALIBRATION)
 
 @dataclass(frozen=True)
 class Waiting:
-    """How many items of a part wait, and on what their labels rest, in sentences."""
+    """How many items of a part wait, and on what their labels rest, in sentences. `note` says why none will,
+    where people have nothing to do in this run any more.
+    """
 
     part: str
     waiting: int
     blind: bool
     conditions: Sequence[str]
+    note: str = ""
 
 
 def waiting(*, run: Run, part: str) -> Waiting:
     """Raises ConflictError where nothing of that part may be labelled elsewhere now."""
     batches = batches_for_elsewhere(run, part)
+    if part == ROUTED and run.state == Run.State.COMPLETE:
+        return Waiting(part, 0, False, [], _why_none(run, batches))
     conditions = [
         _("Nobody who labels may see what a model answered, or how sure it was, about any of these items."),
         _("Nobody who labels an item may see what somebody else answered about it."),
@@ -66,9 +71,15 @@ def waiting(*, run: Run, part: str) -> Waiting:
     return Waiting(part, len(waiting_work(batches)), part == CALIBRATION, conditions)
 
 
+def _why_none(run: Run, batches: Sequence[WorkBatch]) -> str:
+    if WorkItem.objects.filter(batch__in=batches).exists():
+        return _("People have labelled all that run %(run)s left for them.") % {"run": run.number}
+    return _("Routing left nothing for people in run %(run)s.") % {"run": run.number}
+
+
 def batches_for_elsewhere(run: Run, part: str) -> list[WorkBatch]:
     """Of the routed items also those that audit items taken in later: as in the queue here, nobody is to tell
-    them apart.
+    them apart. None where routing left nothing for people.
 
     Raises ConflictError, in words, where nothing of that part may be labelled elsewhere now.
     """
@@ -76,16 +87,8 @@ def batches_for_elsewhere(run: Run, part: str) -> list[WorkBatch]:
         return [_calibration(run)]
     asked = (run.routed_batch, run.later_audit_batch)
     batches = [batch for batch in asked if batch is not None and batch.withdrawn_at is None]
-    if not batches or run.state != Run.State.LABELLING:
-        raise ConflictError(
-            _(
-                "Only what a run sends to people once it is routed can be labelled elsewhere, and run "
-                "%(run)s is not there: %(state)s. A calibration set that waits for labels is asked for by "
-                "part=calibration, knowing what must not be shown there."
-            )
-            % {"run": run.number, "state": run.get_state_display().lower()},
-            code="no_routed_items",
-        )
+    if run.state not in (Run.State.LABELLING, Run.State.COMPLETE):
+        raise ConflictError(_why_not_routed(run), code="no_routed_items")
     hidden = routing_port().hidden_batches(project=run.project)
     here_alone = any(batch.rostered or batch.pk in hidden for batch in batches)
     if here_alone or run.reference != Run.Reference.PERSON:
@@ -98,6 +101,20 @@ def batches_for_elsewhere(run: Run, part: str) -> list[WorkBatch]:
             code="labelled_here_alone",
         )
     return batches
+
+
+def _why_not_routed(run: Run) -> str:
+    if run.state == Run.State.CANCELLED:
+        return _("Run %(run)s was cancelled: it asks nobody about its items any more.") % {"run": run.number}
+    words = _("Run %(run)s is not routed yet, and sends nothing to people before: %(state)s.") % {
+        "run": run.number,
+        "state": run.get_state_display().lower(),
+    }
+    if run.state != Run.State.CALIBRATING:
+        return words
+    return _(
+        "%(words)s Its calibration set is asked for by part=calibration, knowing what must not be shown there."
+    ) % {"words": words}
 
 
 def _calibration(run: Run) -> WorkBatch:

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.locks import locked_against_jobs, locked_project
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.validation import validate_value
 from annotation.models import HeldOutItem, Item, Project
@@ -48,7 +49,7 @@ def hold_out(
         )
     seed = sampling.new_entropy() if entropy is None else entropy
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_against_jobs(project.pk)
         refuse_while_busy(project)
         wanted = list(dict.fromkeys(names))[: MOST + 1]
         chosen = named_ids(project, wanted) if names else _drawn(project, size, seed)
@@ -120,7 +121,7 @@ def release(*, access: Access, held: HeldOutItem) -> None:
         )
     with transaction.atomic():
         # A run that starts holds the project.
-        Project.objects.select_for_update(no_key=True).get(pk=access.project.pk)
+        locked_project(access.project.pk)
         Item.objects.select_for_update(no_key=True).get(pk=held.item_id)
         if _drawn_since(access.project, held):
             raise ConflictError(

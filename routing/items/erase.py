@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _, ngettext
 
 from annotation.common import audit
 from annotation.common.api.idempotency import forget_answers_of_project
+from annotation.common.locks import locked_against_jobs
 from annotation.errors import ConflictError, InputError
 from annotation.imports.columns import IMPORT
 from annotation.imports.sent_files import answers_files, sent_files
@@ -184,7 +185,7 @@ def _uses(project: Project) -> Iterable[tuple[Exists | Q, str]]:
 def _erase(project: Project, actor: User | None, names: Sequence[str]) -> int:
     with transaction.atomic():
         # Nobody starts a run, a round or an import meanwhile: they take the same lock.
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_against_jobs(project.pk)
         _refuse_in_use(project, names)
         found = project.items.filter(external_id__in=names, erased_at__isnull=True)
         items = list(found.select_for_update().order_by("pk").values_list("pk", "external_id", "image"))

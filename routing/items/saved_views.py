@@ -6,8 +6,9 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.models import Project
 from annotation.permissions import Access
 from routing.items.table_query import table_request
 from routing.models import SavedView
@@ -42,7 +43,7 @@ def save_view(
     owner = None if shared else access.user
     asked = table_request(QueryDict(query), permission)
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=access.project.pk)
+        locked_project(access.project.pk)
         if access.project.saved_views.filter(owner=owner).count() >= MOST:
             raise ConflictError(
                 _("There are %(most)s such views already. Delete one first.") % {"most": MOST},
@@ -73,8 +74,8 @@ def delete_view(*, access: Access, view: SavedView) -> None:
 
 
 def _checked(name: str) -> str:
-    name = " ".join(name.split())
-    if not name or len(name) > LONGEST or "\0" in name:
+    name = checked_line(" ".join(name.split()), where="name")
+    if not name or len(name) > LONGEST:
         raise InputError(
             _("Give the view a name of at most %(most)s characters.") % {"most": LONGEST}, where="name"
         )

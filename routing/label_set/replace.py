@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit, events
+from annotation.common.locks import locked_project
 from annotation.common.replaced_labels import forget_replaced_labels, keys_of, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError
@@ -78,7 +79,7 @@ def replace_label(*, access: Access, key: str, into: Sequence[str]) -> ReplacedC
     """
     project = access.project
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_project(project.pk)
         found = look_at_replacement(project=project, key=key, into=into)
         choice = found.choice
         keys = [spec.key for spec in found.into]
@@ -158,7 +159,7 @@ def choose_anew(*, access: Access, chosen: Mapping[int, str]) -> int:
             where="labels",
         )
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_project(project.pk)
         _refuse_in_use(project)
         waiting = list(to_choose(access).filter(pk__in=list(chosen)))
         if len(waiting) != len(chosen):

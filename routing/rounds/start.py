@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_against_jobs
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling import queue
 from annotation.labelling.validation import check_comment, validate_value
@@ -53,7 +54,7 @@ def start_round(
     project = access.project
     seed = sampling.new_entropy() if entropy is None else entropy
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_against_jobs(project.pk)
         refuse_while_busy(project)
         if project.rounds.filter(closed_at__isnull=True).exists():
             raise ConflictError(
@@ -101,7 +102,7 @@ def start_round(
 def close_round(*, access: Access, found: GuidelineRound) -> None:
     """Ask nobody any more, and let everybody see who said what. Closed twice, it has one effect."""
     with transaction.atomic():
-        current = GuidelineRound.objects.select_for_update().get(pk=found.pk)
+        current = GuidelineRound.objects.select_for_update(no_key=True).get(pk=found.pk)
         if current.closed_at is not None:
             return
         queue.withdraw_batch(batch=current.batch)

@@ -135,7 +135,7 @@ class BudgetReservation:
             type(self.budget_owner)
             ._default_manager.filter(pk=self.budget_owner.pk)
             .order_by()
-            .select_for_update()
+            .select_for_update(no_key=True)
         )
         (budget,) = row.values_list("budget", flat=True)
         taken = 0
@@ -224,7 +224,9 @@ def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
     """
     checked = checked_budget(budget)
     with transaction.atomic():
-        stored = Run.objects.select_for_update(of=("self",)).select_related("project").get(pk=run.pk)
+        stored = (
+            Run.objects.select_for_update(of=("self",), no_key=True).select_related("project").get(pk=run.pk)
+        )
         # A complete run may still take in later items.
         takes_in = stored.state == Run.State.COMPLETE and stored.target == Run.Target.POPULATION
         if stored.state not in CANCELLABLE and not takes_in:

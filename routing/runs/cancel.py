@@ -24,7 +24,7 @@ def cancel_run(*, run: Run, user: User | None) -> None:
     with transaction.atomic():
         # Jobs and work before the run itself, as a job's chunk and a submitted label take their locks: in
         # another order, two of them could wait for each other.
-        for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
+        for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED).order_by("pk"):
             jobs.cancel(job=job)
         # Their worker has lost its job, and nobody else will take it up.
         mark_lost(run.reservations.all())

@@ -182,7 +182,9 @@ def give_value(*, run: Run, user: User | None, value: str) -> Job:
     if value or run.draw_from == Run.DrawFrom.NONCE:
         value = checked_value(run.draw_from, value)
     with transaction.atomic():
-        stored = Run.objects.select_for_update(no_key=True).select_related("project").get(pk=run.pk)
+        stored = (
+            Run.objects.select_for_update(of=("self",), no_key=True).select_related("project").get(pk=run.pk)
+        )
         if not waits_for_value(stored):
             raise ConflictError(
                 _("Run %(run)s does not wait for anything that its draw comes from.")

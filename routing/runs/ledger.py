@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from annotation.common.locks import locked_project
 from annotation.errors import InputError
 from annotation.models import Project
 from routing.core.exact import plain
@@ -132,7 +133,7 @@ def charge_final_audit(run: Run) -> None:
 
 def _lock(project: Project) -> None:
     """Nobody else writes an entry meanwhile."""
-    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    locked_project(project.pk)
 
 
 def _catch_up(run: Run) -> None:

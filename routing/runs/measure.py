@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit
+from annotation.common.locks import locked_against_jobs, locked_project
 from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
@@ -123,7 +124,7 @@ def start_measurement(
     budget = checked_budget(budget)
     fingerprints = [fingerprint_now(source) for source in offered.sources]
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_against_jobs(project.pk)
         refuse_while_busy(project)
         before = measured_for(project, target=target, sources=offered.sources)
         measurement = _to_go_on_with(before, fingerprints)
@@ -163,7 +164,7 @@ def discard_measurement(*, project: Project, user: User | None) -> None:
     is nothing to discard.
     """
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_project(project.pk)
         waiting = waiting_measurements(project)
         if not waiting.exists():
             raise ConflictError(_("Nothing was measured that could be discarded."), code="nothing_measured")

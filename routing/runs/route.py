@@ -14,11 +14,12 @@ from django.utils.translation import gettext as _, gettext_noop
 from numpy.typing import NDArray
 
 from annotation.common import audit
+from annotation.common.locks import locked_project
 from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
-from annotation.models import Job, Project, User, WorkItem
+from annotation.models import Job, User, WorkItem
 from annotation.words import Words
 from routing.common.sql import analyse_tables, insert_select
 from routing.common.states import BUSY, State, move, was_cancelled
@@ -86,7 +87,7 @@ def route(*, run: Run, user: User | None) -> Job:
             code="source_not_as_planned",
         )
     with transaction.atomic():
-        Project.objects.select_for_update(no_key=True).get(pk=run.project_id)  # two may be routed at once
+        locked_project(run.project_id)  # two may be routed at once
         refuse_routing_beside_suggestions(run)
         move(
             run,

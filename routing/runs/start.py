@@ -12,6 +12,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_against_jobs
 from annotation.errors import ConflictError, InputError, UnderWayError
 from annotation.imports.columns import IMPORT
 from annotation.jobs import jobs
@@ -97,7 +98,7 @@ def start_run(
     if not 0 <= seed < 2**128:
         raise InputError(_("The entropy is a whole number of at most 128 bits."), where="entropy")
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_against_jobs(project.pk)
         refuse_while_busy(project)
         if not accept_missing:  # only now nothing is imported, and no answer sent
             refuse_missing(missing_answers(project, sources, target=wanted.target))

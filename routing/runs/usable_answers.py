@@ -175,7 +175,9 @@ def accept_unusable(*, run: Run, user: User | None) -> Run:
     that.
     """
     with transaction.atomic():
-        stored = Run.objects.select_for_update().select_related("project").get(pk=run.pk)
+        stored = (
+            Run.objects.select_for_update(of=("self",), no_key=True).select_related("project").get(pk=run.pk)
+        )
         newest = stored.project.jobs.filter(params__run=stored.pk).order_by("-id").first()
         if stored.state != State.PREPARING or newest is None or not stopped_at_unusable(newest):
             raise ConflictError(

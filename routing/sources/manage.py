@@ -12,6 +12,8 @@ from django.db.models import Max, Q, RestrictedError
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError
 from annotation.imports.columns import shown_columns
 from annotation.models import Project, User
@@ -74,6 +76,8 @@ def save_source(
     backend, a part of the prompt, or a price), BackendError where the server cannot be asked, and
     ConflictError where a run that is under way rests on what would be changed.
     """
+    if source is None or name.strip() != source.name:
+        name = checked_line(name, where="name")
     prompt = checked_prompt(project, backend, prompt)
     if price is not None:
         if price.project_id != project.pk:
@@ -98,11 +102,11 @@ def save_source(
         asked = open_backend(backend, params, replace(context, served=source.served))
         fingerprint = with_mends(asked.fingerprint(), mends_of(source))
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
+        locked_project(project.pk)  # one change of positions at a time
         new_prompt = prompt is not None and is_new_version(source, prompt)
         changed = True
         if source is not None:
-            source = Source.objects.select_for_update().get(pk=source.pk, project=project)
+            source = Source.objects.select_for_update(no_key=True).get(pk=source.pk, project=project)
             changed = new_prompt or (source.backend, source.params) != (backend, params)
             if changed:
                 refuse_in_use(source, fingerprint="" if new_prompt else fingerprint)
@@ -154,7 +158,7 @@ def save_prompt(*, source: Source, user: User, prompt: Prompt) -> Source:
     """
     checked = checked_prompt(source.project, source.backend, prompt)
     with transaction.atomic():
-        source = Source.objects.select_for_update().get(pk=source.pk)
+        source = Source.objects.select_for_update(no_key=True).get(pk=source.pk)
         if checked is not None and is_new_version(source, checked):
             refuse_in_use(source)
             version = add_version(source=source, user=user, prompt=checked)
@@ -175,7 +179,7 @@ def move_source(*, source: Source, user: User, up: bool) -> Source:
     """
     project = source.project
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
+        locked_project(project.pk)  # one change of positions at a time
         if run := project.runs.filter(state__in=UNDER_WAY).first():
             raise ConflictError(
                 _("Run %(run)s is under way with the models in this order. Finish or cancel it first.")
@@ -306,7 +310,7 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
         return key
     if source is None or not source.api_key:
         return ""
-    if _origin(source.params) != _origin(params):
+    if _servers(source.backend, source.params) != _servers(backend, params):
         raise InputError(
             _("The stored key was entered for another server. Enter the key for this one, or remove it."),
             where="api_key",
@@ -314,9 +318,14 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
     return decrypt(source.api_key, where="api_key")
 
 
-def _origin(params: Mapping[str, Any]) -> tuple[str, str]:
+def _servers(backend: str, params: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Where a key is sent: scheme, host and port of each param that the backend declares as an address."""
+    return {_origin(str(params.get(name) or "")) for name in backend_class(backend).addresses()}
+
+
+def _origin(address: str) -> tuple[str, str]:
     try:
-        parts = urlsplit(str(params.get("url", "")).strip())
+        parts = urlsplit(address.strip())
     except ValueError:
         return "", ""
     return parts.scheme.lower(), parts.netloc.lower()

@@ -7,9 +7,10 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_project
 from annotation.common.value_reader import reader_of
 from annotation.errors import InputError
-from annotation.models import Project, User
+from annotation.models import User
 from routing.models import MendVersion, Source
 from routing.sources import storable
 from routing.sources.backends import backend_class
@@ -51,8 +52,8 @@ def save_mends(
         )
     wanted = Mends(blanks, capitals, _checked(source, labels or {}))
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=source.project_id)  # no run starts meanwhile
-        source = Source.objects.select_for_update().get(pk=source.pk)
+        locked_project(source.project_id)  # no run starts meanwhile
+        source = Source.objects.select_for_update(no_key=True).get(pk=source.pk)
         before = mends_of(source)
         if wanted == before:
             return before

@@ -11,6 +11,8 @@ from django.db.models import RestrictedError
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, Cost, CostError, read_prices
@@ -42,7 +44,7 @@ def save_price(
     where a field cannot be used (`where` names it: a field, or a price), also where a source that names the
     line does not tell what the new way of counting needs.
     """
-    name = name.strip()
+    name = checked_line(name, where="name")
     if not name or len(name) > MOST_CHARACTERS:
         raise InputError(
             _("A line needs a name of at most %(most_characters)s characters.")
@@ -52,7 +54,7 @@ def save_price(
     function = _function(cost_function)
     stored = prices_as_stored(function, prices)
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_project(project.pk)
         same_name = project.model_prices.filter(name=name)
         if (same_name.exclude(pk=price.pk) if price else same_name).exists():
             raise InputError(_("Another line of the price list has this name."), where="name")
@@ -64,7 +66,7 @@ def save_price(
                 code="too_many_prices",
             )
         target = price or ModelPrice(project=project)
-        sources = list(target.sources.select_for_update().order_by("position")) if price else []
+        sources = list(target.sources.select_for_update(no_key=True).order_by("position")) if price else []
         for source in sources:
             whose = _("%(source)s, which is charged by this line,") % {"source": source.name}
             refuse_unknown_usage(function, backend_for(source).usage, whose)

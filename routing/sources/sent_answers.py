@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation.common import audit, limits
 from annotation.common.bulk import copy_rows
 from annotation.common.files import MODEL_OUTPUT, store_file
+from annotation.common.locks import locked_project
 from annotation.common.ranges import of_items
 from annotation.errors import ConflictError, InputError
 from annotation.imports.faults import said_by
@@ -248,7 +249,7 @@ class _Reading:
 
     def store(self, made: Sequence[Made], counts: Counts) -> None:
         """Inside the chunk's transaction. Nobody starts a run meanwhile: `start_run` takes the same lock."""
-        Project.objects.select_for_update().get(pk=self._project.pk)
+        locked_project(self._project.pk)
         problems = [(one.entry.number, one.problem) for one in made if one.problem]
         lines = [(one.entry, one.line) for one in made if one.line]
         items = self._items([line for _entry, line in lines])

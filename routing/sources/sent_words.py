@@ -82,7 +82,7 @@ def forget_words(found: QuerySet[Job], *, most: int | None = None) -> int:
     """
     ended = found.filter(kind=KIND, params__has_key="words").exclude(state__in=jobs.UNFINISHED).order_by("pk")
     with transaction.atomic():
-        rows = list(ended.select_for_update()[:most])
+        rows = list(ended.select_for_update(no_key=True)[:most])
         for job in rows:
             del job.params["words"]
             job.save(update_fields=["params"])

@@ -122,7 +122,7 @@ def use_as_price(*, tried: SourceTry, user: User) -> Decimal:
     could be used: what refusals cost says nothing of labels.
     """
     with transaction.atomic():
-        source = Source.objects.select_for_update().get(pk=tried.source_id)
+        source = Source.objects.select_for_update(no_key=True).get(pk=tried.source_id)
         mean = mean_cost(tried)
         if source.cost_function == "flat" or mean is None:
             raise ConflictError(

@@ -132,7 +132,8 @@ def warnings_of(source: Source) -> tuple[str, ...]:
     """
     first = not source.project.sources.filter(position__lt=source.position).exists()
     warnings = _warnings(source, usability_of(source), first=first)
-    if backend_class(source.backend).lists_models and source.params.get("url") and not source.served:
+    kind = backend_class(source.backend)
+    if kind.lists_models and any(map(source.params.get, kind.addresses())) and not source.served:
         warnings.append(
             _(
                 "%(source)s: this address has no list of models, so neither the address nor the name "

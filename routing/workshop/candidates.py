@@ -13,10 +13,11 @@ from django.db.models import Avg, Max, Sum
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit, limits
+from annotation.common.locks import locked_project
 from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
-from annotation.models import Item, Job, Project
+from annotation.models import Item, Job
 from annotation.permissions import Access
 from annotation.words import Words
 from routing.core.exact import plain
@@ -304,7 +305,7 @@ def _refuse_twice(source: Source, made: PromptCandidate) -> None:
 
 
 def _lock(source: Source) -> None:
-    Project.objects.select_for_update(no_key=True).get(pk=source.project_id)
+    locked_project(source.project_id)
 
 
 def _record(access: Access, candidate: PromptCandidate, *, action: str, **data: Any) -> None:

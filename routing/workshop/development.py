@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.locks import locked_against_jobs
 from annotation.common.replaced_labels import replaced_labels
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.known_answers import with_known_answers
@@ -48,7 +49,7 @@ def draw_items(*, access: Access, size: int, entropy: int | None = None) -> list
     """
     project = access.project
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_against_jobs(project.pk)
         if not FEWEST <= development_items(project).count() + size <= MOST or size < 1:
             raise InputError(
                 _("There are %(fewest)s to %(most)s development items in all.")
@@ -90,7 +91,7 @@ def take_over_rounds(*, access: Access) -> int:
     """
     project = access.project
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)
+        locked_against_jobs(project.pk)
         refuse_while_busy(project)
         found = labelled_in_rounds(project)[: MOST - development_items(project).count()]
         if not found:

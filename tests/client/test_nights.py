@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -235,16 +236,84 @@ def test_an_idle_night_writes_nothing_and_a_new_delivery_leaves_no_older_file(
     assert told(*words, replies=idle)[1]["files"] == []
     (folder / "labels.jsonl").write_bytes(b"changed by somebody")
     (folder / "notes.txt").write_bytes(b"ours")
-    # What is new is told against what the folder holds, not against what went elsewhere.
-    other, _ = delivery(2, labels__csv=b"elsewhere")
+    # What is new is told against what the folder holds: its record says which delivery that is.
     second, contents = delivery(3, labels__parquet=b"d")
     made = ok(job("done", result={"delivery": 13, "made": True}))
-    replies = [complete, page(other, first), ok(job("queued"), 202), made, ok(second), *contents]
+    replies = [complete, ok(first), ok(job("queued"), 202), made, ok(second), *contents]
     status, said, requests = told(*words, "--since", "newest", replies=replies)
+    assert requests[2].url.path.endswith("/deliveries/11/")
     assert json.loads(requests[3].content)["since"] == 11
     left = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(left) == {".hypac.json", "labels.parquet", "manifest.json", "labels.jsonl", "notes.txt"}
     assert left["labels.jsonl"] == b"changed by somebody"
+
+
+def test_what_a_folder_holds_is_looked_for_where_its_record_is_of_no_use(tmp_path: Path) -> None:
+    first, contents = delivery(1, labels__csv=b"a")
+    (tmp_path / "manifest.json").write_bytes(contents[-1].content)
+    other, _ = delivery(2, labels__csv=b"elsewhere")
+    held = run("complete")
+
+    def base(*replies: httpx.Response, record: Any) -> Any:
+        (tmp_path / ".hypac.json").write_text(json.dumps(record))
+        client, script, _ = scripted(PROJECT, ok(held), *replies)
+        project = client.projects.get("a")
+        found = nights.base_of(project, project.run(3), "newest", tmp_path)
+        assert not script.replies
+        return found and found.id
+
+    listed = page(other, first)
+    assert base(ok(first), record={"project": "a", "delivery": 11}) == 11
+    assert base(ok(other), listed, record={"project": "a", "delivery": 12}) == 11  # ids given again
+    assert base(problem(404), record={"project": "a", "delivery": 11}) is None
+    for record in ({}, [], {"project": "b", "delivery": 11}, {"project": "a", "delivery": True}):
+        assert base(listed, record=record) == 11
+
+
+def test_a_project_and_its_sources_are_made(
+    told: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    script = Script([ok({"slug": "reviews", "name": "Reviews"}, 201)])
+    words = ["--json", "new-project", "Reviews", "choices=good,bad", "overlap:=2"]
+    assert main(words, transport=script) == 0
+    assert json.loads(capsys.readouterr().out)["slug"] == "reviews"
+    body = {"name": "Reviews", "overlap": 2, "choices": [{"name": "good"}, {"name": "bad"}]}
+    assert json.loads(script.requests[0].content) == body
+    monkeypatch.setattr("sys.stdin", StringIO("secret\n"))
+    fields = ("backend=uploaded", 'params:={"model": "m"}', "cost_per_label=0.01", "--api-key-stdin")
+    status, said, requests = told("new-source", "a", "Fast", *fields, replies=[ok({"id": 4}, 201)])
+    assert (status, said["id"]) == (0, 4)
+    sent = json.loads(requests[-1].content)
+    assert (sent["name"], sent["params"], sent["cost_per_label"]) == ("Fast", {"model": "m"}, "0.01")
+    assert sent["api_key"] == "secret"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["new-source", "a", "Fast", "name=Slow"],
+        ["new-source", "a", "Fast", "params:={"],
+        ["start", "a", "anyway:=true"],
+        ["start", "a", "m:=1", "m:=2"],
+    ],
+)
+def test_a_field_that_is_none_is_wrong_use(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    assert main(words, transport=Script([PROJECT])) == 2
+    assert words[-1] in capsys.readouterr().err
+
+
+def test_fields_of_a_thing_are_looked_for_by_name() -> None:
+    client, _, _ = scripted(PROJECT, ok(run("complete")))
+    found = client.projects.get("a").run(3)
+    assert ("state" in found, "no such" in found) == (True, False)
+    assert dict(found) == found.data
+    assert list(found) == list(found.data)
 
 
 def test_what_a_file_lacked_is_told_and_ends_a_strict_command(

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from hypac_client.command import main
+from hypac_client.progress import Lines
 from hypac_client.records import ndjson
 from tests.client.scripted import SITE, TOKEN, Script, job, ok, problem, scripted
 
@@ -236,6 +237,95 @@ def test_the_command_carries_work_away_and_sends_all_answers_back_in_parts(
     assert json.loads(capsys.readouterr().out) == {**first, "refused": [{"row": 1_001, "reason": "no"}]}
     assert main(sent, transport=Script([*found, problem(409, code="no_routed_items")])) == 1
     assert json.loads(capsys.readouterr().err)["code"] == "no_routed_items"
+
+
+def test_a_run_that_left_nothing_for_people_is_no_failure_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    note = "Routing left nothing for people in run 3."
+    waiting = {"part": "routed", "waiting": 0, "blind": False, "conditions": [], "note": note}
+    found = [ok({"slug": "a"}), ok({"number": 3, "state": "complete"}), ok(waiting)]
+    file = tmp_path / "work.ndjson"
+    script = Script([*found, httpx.Response(200, content=b"")])
+    assert main(["work", "a", "3", str(file)], transport=script) == 0
+    assert note in capsys.readouterr().out
+    assert file.read_text() == ""
+
+
+DEEP = "[" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "ends"),
+    [
+        (DEEP, ["take-back", "a", "3", "FILE"], 2),
+        ('{"a": ' + DEEP, ["take-back", "a", "3", "FILE"], 2),
+        ("", ["take-back", "a", "3", "FILE", "--people", DEEP], 2),
+        ("", ["request", "GET", "x", "--data", DEEP], 2),
+        (DEEP[:900] + "]" * 900, ["request", "GET", "x", "--data", DEEP[:900] + "]" * 900], 0),
+    ],
+)
+def test_json_that_is_nested_too_deeply_is_refused_in_words(
+    file: str,
+    words: list[str],
+    ends: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    (tmp_path / "rows").write_text(file)
+    words = [str(tmp_path / "rows") if word == "FILE" else word for word in words]
+    found = [ok({"slug": "a"}), ok({"number": 3, "state": "labelling"})]
+    assert main(words, transport=Script(found)) == ends
+    assert ("nested too deeply" in capsys.readouterr().err) == bool(ends)
+
+
+def test_an_answer_that_is_nested_too_deeply_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    for status, ends in ((200, 1), (400, 1)):
+        answer = httpx.Response(status, text=DEEP, headers={"Content-Type": "application/json"})
+        assert main(["me"], transport=Script([answer])) == ends
+        assert "Traceback" not in capsys.readouterr().err
+
+
+def sent(status: int, body: Any) -> httpx.Response:
+    """With texts that UTF-8 cannot hold."""
+    return httpx.Response(status, text=json.dumps(body), headers={"Content-Type": "application/json"})
+
+
+EVIL = "a\x1b[2J\x9b8m\u202eb\nexit: 0\ud800"
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_nothing_that_is_printed_moves_the_cursor(
+    flags: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    named = {"username": EVIL, EVIL: [EVIL], "fine": "é\u00a0: 模型"}
+    assert main([*flags, "me"], transport=Script([sent(200, named)])) == 0
+    out, _ = capsys.readouterr()
+    assert main([*flags, "me"], transport=Script([sent(400, {"detail": EVIL})])) == 1
+    _, err = capsys.readouterr()
+    for line in (out, err):  # one line, whatever is in it
+        assert line.count("\n") == 1
+        assert all(sign.isprintable() or sign in "\n\u00a0" for sign in line)
+    assert "é\u00a0: 模型" in out
+    if flags:
+        assert json.loads(out) == named
+        assert json.loads(err)["detail"] == EVIL
+
+
+def test_a_stage_that_is_shown_moves_no_cursor_either(capsys: pytest.CaptureFixture[str]) -> None:
+    Lines("import").show("\x1b[2J", 1, 2)
+    assert "\x1b" not in capsys.readouterr().err
 
 
 def test_what_was_too_much_at_once_is_sent_again_in_smaller_parts(

@@ -21,7 +21,7 @@ from routing.models import Delivery, DeliveryFile, GuidelineRound, ModelPrice, S
 from testbed.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.database]
 
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -546,7 +546,7 @@ def test_pages_of_a_project(world: World, arguments: dict[str, object]) -> None:
                 point = transaction.savepoint()
                 status = client.generic(method, path).status_code
                 transaction.savepoint_rollback(point)
-                if verdict := _verdict(role, table, allowed, status, api=name in API):
+                if verdict := _verdict(role, table, allowed, status, method, api=name in API):
                     wrong.append(f"{method} {name} as {role}: {status}, {verdict}")
     assert wrong == []
 
@@ -578,7 +578,7 @@ def test_programs_may_what_their_people_may(world: World, arguments: dict[str, o
                 point = transaction.savepoint()
                 status = client.generic(method, path).status_code
                 transaction.savepoint_rollback(point)
-                if verdict := _verdict(role, table, allowed, status, api=True):
+                if verdict := _verdict(role, table, allowed, status, method, api=True):
                     wrong.append(f"{method} {name} by a token as {role}: {status}, {verdict}")
     assert wrong == []
 
@@ -618,7 +618,7 @@ def _client(role: str, project: Project) -> Client:
 
 
 def _verdict(
-    role: str, table: dict[str, set[str]], allowed: set[str] | None, status: int, *, api: bool
+    role: str, table: dict[str, set[str]], allowed: set[str] | None, status: int, method: str, *, api: bool
 ) -> str:
     """What is wrong with the status; "" where it is right."""
     if status >= 500:
@@ -634,7 +634,34 @@ def _verdict(
     if api:
         return "" if status in (403, 405) else "expected 405"
     may_anything = any(role in roles for roles in table.values())
-    return "" if status == (405 if may_anything else 403) else "expected 405, or 403"
+    expected = (302 if method in ("GET", "HEAD") else 405) if may_anything else 403
+    return "" if status == expected else f"expected {expected}"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "of", "page"),
+    [
+        ("webhook_new", {}, "webhooks"),
+        ("invitation_new", {}, "members"),
+        ("member_add", {}, "members"),
+        ("held_out_settings", {}, "held_out"),
+        ("run_route", {"number": 7}, "runs"),
+    ],
+)
+def test_the_address_of_a_form_leads_to_the_page_that_has_it(
+    client: Client, name: str, of: dict[str, int], page: str
+) -> None:
+    project = make_project()
+    client.force_login(project.created_by)
+    for follows in (client.get, client.head):
+        response = follows(reverse(name, kwargs={"slug": project.slug, **of}))
+        assert response.status_code == 302
+        above = reverse(page, kwargs={"slug": project.slug})
+        assert response.url.startswith(above)
+    viewer = add_member(project, "viewer")
+    client.force_login(viewer)
+    assert client.get(reverse("webhook_new", args=[project.slug])).status_code == 403
 
 
 @pytest.mark.django_db

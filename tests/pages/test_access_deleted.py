@@ -12,7 +12,7 @@ from testbed.factories import add_member
 from testbed.worlds import World
 from tests.pages.test_access import API, PAGES, ROLES, address, arguments as arguments, world as world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.database]
 
 
 def test_no_address_answers(world: World, arguments: dict[str, object]) -> None:

@@ -1,18 +1,22 @@
 """One object that cannot be read or named does not stop what else is in a synchronised bucket."""
 
 import gzip
+import io
+import zipfile
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from annotation.common.files import open_file
 from annotation.errors import HypacError, InputError
 from annotation.imports import bucket_look
 from annotation.imports.bucket_sync import HowToImport, look_now
 from annotation.imports.columns import ColumnMapping
+from annotation.imports.fetching import fetch
 from annotation.jobs import jobs
-from annotation.models import BucketSync, Job
+from annotation.models import BucketSync, Job, StoredFile
 from annotation.outside import buckets
 from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
 from testbed.factories import make_project
@@ -54,6 +58,25 @@ def test_an_object_that_is_denied_is_named_once_and_the_others_go_on(sync, monke
     assert looked(sync).result["taken"] == 2
     assert names(sync.connection.project) == {"a", "b", "c"}
     assert not sync.files.exclude(error="").exists()
+
+
+def test_a_folder_that_is_fetched_goes_on_without_what_is_denied(sync, monkeypatch):
+    deny(monkeypatch, "in/a.csv", "in/b.csv")
+    project = sync.connection.project
+    job = done(fetch(connection=sync.connection, user=project.created_by, key="in/"))
+    assert (job.state, job.result["left_out"]) == (Job.State.DONE, 2), job.error
+    with open_file(StoredFile.objects.get(pk=job.result["file"])) as file:
+        assert zipfile.ZipFile(io.BytesIO(file.read())).namelist() == ["c.csv"]
+    told = dict(job.problems.values_list("where", "message"))
+    assert set(told) == {"a.csv", "b.csv"}
+    assert all("403 InvalidObjectState" in words for words in told.values())
+
+
+def test_a_folder_of_which_nothing_is_handed_out_is_an_error(sync, monkeypatch):
+    deny(monkeypatch, "in/a.csv", "in/b.csv", "in/c.csv")
+    job = done(fetch(connection=sync.connection, user=sync.connection.project.created_by, key="in/"))
+    assert (job.state, "403 InvalidObjectState" in job.error) == (Job.State.FAILED, True)
+    assert not StoredFile.objects.exists()
 
 
 def test_many_denied_objects_hold_up_none_that_come_later(sync, bucket, monkeypatch):

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +13,14 @@ import pytest
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
+from django.utils import timezone
 
 from annotation.common.files import store_file
 from annotation.common.storage import StorageError
 from annotation.errors import HypacError, InputError
-from annotation.models import Project
+from annotation.models import Project, SignOnSession, User
+from hypac_site.backup.databases import end_sessions
 from hypac_site.backup.making import make_backup
 from hypac_site.backup.restoring import check_backup, restore_backup
 
@@ -74,6 +78,36 @@ def test_a_whole_one_is_whole(backup: Path) -> None:
     assert sorted(path.name for path in backup.iterdir()) == sorted(
         ["manifest.json", found.manifest.database, "files.jsonl", "files"]
     )
+
+
+def test_sessions_are_not_in_it(project: Project, tmp_path: Path) -> None:
+    """Whoever finds one would be logged in by its key."""
+    client = Client()
+    client.force_login(project.created_by)
+    key = client.session.session_key
+    note_session(project.created_by, key)
+    make_backup(tmp_path / "copy")
+    dump = next((tmp_path / "copy").glob("database.*"))
+    content = dump.read_bytes()
+    if connection.vendor == "postgresql":
+        read = ["pg_restore", "--data-only", "--file=-", str(dump)]
+        content = subprocess.run(read, check=True, capture_output=True).stdout
+    assert project.name.encode() in content
+    assert key.encode() not in content
+    assert client.get("/").status_code == 200, "here it goes on"
+
+
+def test_sessions_of_an_older_backup_do_not_come_back(project: Project) -> None:
+    client = Client()
+    client.force_login(project.created_by)
+    note_session(project.created_by, client.session.session_key)
+    end_sessions()
+    assert not SignOnSession.objects.exists()
+    assert client.get("/").status_code == 302
+
+
+def note_session(user: User, key: str) -> None:
+    SignOnSession.objects.create(user=user, session_key=key, ends_at=timezone.now())
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,17 @@
 import io
 import json
 import logging
+import re
 import threading
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 from django.conf import settings
+from django.core import signing
 from django.test import Client
-from django.urls import reverse
+from django.urls import get_resolver, reverse
+from django.urls.converters import IntConverter
 from django.utils.module_loading import import_string
 
 from annotation.common.log_context import logged
@@ -17,7 +21,7 @@ from annotation.jobs import jobs, kinds
 from annotation.jobs.context import JobContext
 from annotation.models import Job
 from annotation.projects import views as projects
-from hypac_site.logs import JsonFormatter, TextFormatter
+from hypac_site.logs import JsonFormatter, TextFormatter, hidden
 from testbed.factories import add_member, make_project
 
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -72,6 +76,19 @@ def test_an_exception_is_one_line_of_json_without_the_tokens_in_it(lines) -> Non
         assert "Traceback" in json.loads(text)["exc_info"]
 
 
+def test_neither_a_message_nor_a_trace_forges_a_line(lines) -> None:
+    log, forged = logging.getLogger("annotation.tests"), "2026-01-01 00:00:00,000 ERROR hypac nobody did it"
+    log.warning("project %s is deleted", f"Reviews\r\n{forged}\x1b[2J\u2028{forged}")
+    try:
+        raise ValueError(f"no such label: x\n{forged}\x1b[1A\r{forged}")
+    except ValueError:
+        log.exception("failed", stack_info=True)
+    text = lines.getvalue()
+    assert text.count("nobody did it") >= 4
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line.startswith(forged)]
+
+
 @pytest.mark.parametrize("colon", [":", "%3A"])
 def test_a_signed_address_of_an_image_is_hidden_and_its_hash_is_not(lines, colon) -> None:
     signed, sha256 = colon.join(["WzEsImFiYyIsOV0", "1vOaXb", "s1gnatur-e_0"]), "0123456789abcdef" * 4
@@ -84,6 +101,34 @@ def test_a_signed_address_of_an_image_is_hidden_and_its_hash_is_not(lines, colon
     assert "1vOaXb" not in text
     assert "GET /images/.../ 200" in text
     assert f"/images/{sha256}/ 200" in text
+
+
+# Parts of addresses that open nothing by themselves.
+OPEN_PARTS = {"slug", "sha256", "code", "document", "uidb64", "path", "object_id", "content_type_id", "id"}
+
+
+def addresses(patterns: list, before: str = "/") -> Iterator[tuple[str, dict[str, object]]]:
+    for one in patterns:
+        route = before + str(one.pattern)
+        if hasattr(one, "url_patterns"):
+            yield from addresses(one.url_patterns, route)
+        else:
+            yield route, one.pattern.converters
+
+
+def test_every_part_of_an_address_that_is_a_secret_is_hidden() -> None:
+    """A new one is either named above, or hidden."""
+    signed, secret = signing.dumps([7, "ann@example.org"], salt="any"), []
+    for route, parts in addresses(get_resolver().url_patterns):
+        named = {name for name, kind in parts.items() if not isinstance(kind, IntConverter)} - OPEN_PARTS
+        for name in named if "deliveries/" not in route else ():
+            shown = re.sub(rf"<\w+:{name}>", signed, route)
+            shown = re.sub(r"<[^>]*>", "Mg", shown)
+            assert signed in shown
+            for told in (shown, f"/login/?next={quote(shown, safe='')}", f"/login/?next={quote(shown)}"):
+                assert signed.rpartition(":")[2] not in hidden(told), f"{told}: see SECRET_PARTS"
+            secret.append(route)
+    assert len(secret) == 5, secret
 
 
 def _break(*args: object, **kwargs: object) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import OperationalError, connection
 from django.test import Client
+from psycopg.errors import DeadlockDetected
 
 from hypac_site import statement_limit
 from hypac_site.statement_limit import was_ended
@@ -82,3 +83,22 @@ def test_other_errors_are_none_of_its(monkeypatch) -> None:
 
     monkeypatch.setattr("annotation.projects.views.project_cards", broken)
     assert client.get("/").status_code == 500
+
+
+def test_what_gave_way_to_others_is_to_be_sent_again(monkeypatch, caplog) -> None:
+    project = make_project()
+    client = Client()
+    client.force_login(project.created_by)
+
+    def gives_way(*args: object, **kwargs: object) -> None:
+        raise OperationalError("deadlock detected") from DeadlockDetected("deadlock detected")
+
+    monkeypatch.setattr("annotation.projects.views.project_cards", gives_way)
+    page = client.get("/")
+    assert (page.status_code, page.headers["Retry-After"]) == (503, "1")
+    assert "send it again" in page.content.decode()
+    monkeypatch.setattr("annotation.projects.api.projects_of", gives_way)
+    answer = client.get("/api/v1/projects/")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json()["code"] == "database_busy"
+    assert sum("gave way" in record.message for record in caplog.records) == 2

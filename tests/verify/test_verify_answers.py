@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hypac_verify.words import printable
+from hypac_verify.words import one_line, printable
 from testbed.forgeries import forged, put_right, read
 from tests.verify.reports import Files, found_in
 
@@ -114,6 +114,7 @@ def test_it_is_refused(made: Callable[[], Files], why: str, tmp_path: Path) -> N
 
 def test_nothing_of_a_file_moves_the_cursor_and_any_terminal_can_show_it() -> None:
     assert printable("\x1b[8m模型\n\u202e", "latin-1") == "\\x1b[8m\\u6a21\\u578b\n\\u202e"
+    assert one_line("a\nHOLDS") == "a\\nHOLDS"
     assert printable("模型, é\n", "utf-8") == "模型, é\n"
 
 

@@ -204,6 +204,17 @@ def test_what_is_no_file(files: dict[str, bytes], tmp_path: Path) -> None:
     assert main([str(tmp_path / "nothing")]) == 2
 
 
+def test_no_name_of_a_file_moves_the_cursor_or_begins_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b\x1b[2J\nHOLDS"):
+        (tmp_path / f"{name}-certificate.json").touch()
+    assert main([str(tmp_path)]) == 2
+    _, err = capsys.readouterr()
+    assert "\\x1b[2J\\nHOLDS" in err
+    assert (err.count("\n"), "\x1b" in err) == (1, False)
+
+
 def test_the_command_needs_nothing_else_and_says_its_code(files: dict[str, bytes], tmp_path: Path) -> None:
     found_in(tmp_path, files)
     package = str(Path(hypac_verify.__file__).parents[1])

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from annotation.common import spreadsheets
 from hypac_verify.command import main
-from hypac_verify.spot import Spot
+from hypac_verify.delivered_file import Delivered, as_text, from_text
+from hypac_verify.spot import Spot, _labels_in, _write
 from routing.core.bounds.tails import tail
 from testbed.delivered import by_person
 from tests.conftest import Stored
@@ -97,6 +99,30 @@ def test_a_sample_that_can_show_nothing_is_called_too_small(folder: Path, capsys
         assert main([str(folder), "--spot", str(count)]) == 0
         out = capsys.readouterr().out
         assert (f"Fewer than {enough} cannot speak for the promise" in out) == (count < enough)
+
+
+def test_a_sheet_holds_no_formula_and_is_read_back_as_it_was(tmp_path: Path) -> None:
+    link, own = '=HYPERLINK("http://example.org")', {"external_id": "another", "your_label": "mine"}
+    row = Delivered(
+        {**own, "=a": link, "text": "x" * 200_000},
+        *("@item", "cat", "person", "ann", None, 0.5, None, False, 1, "c", None, None),
+    )
+    sheet = tmp_path / "mine.csv"
+    _write([row], sheet)
+    csv.field_size_limit(2**17)  # as in a process of its own
+    text = sheet.read_text()
+    assert text.startswith(
+        "external_id,external_id,your_label,'=a,text,your_label\n'@item,another,mine,\"'=HYPER"
+    )
+    sheet.write_text(text.rstrip("\n") + "cat\n")
+    assert _labels_in(sheet) == {"@item": "cat"}
+
+
+@pytest.mark.parametrize(
+    "cell", ["=1", " =1", "'=1", "''-2", "-2", "-2.5", "-x", "\t", "\ra", "＝1", "\\a", "a"]
+)
+def test_a_cell_is_written_as_deliveries_write_it(cell: str) -> None:
+    assert (as_text(cell), from_text(as_text(cell))) == (spreadsheets.as_text(cell), cell)
 
 
 def test_what_a_spot_check_says() -> None:

@@ -300,12 +300,15 @@ def forget_answers_of_project(project: Project) -> None:
     KeyedRequest.objects.filter(body__isnull=False, address__contains=here).update(body=None)
 
 
-def forget_answers_with(*words: str) -> None:
-    """The same of answers, to whomever, in which one of `words` is a text by itself."""
-    texts = [json.dumps(word, ensure_ascii=False).encode(errors="surrogatepass") for word in words if word]
+def forget_answers_naming(*words: str) -> None:
+    """The same of answers, to whomever, that have one of `words`, in a sentence or alone, in any case."""
+    written = [form for word in words if word for form in (word, json.dumps(word)[1:-1])]
+    if not written:
+        return
+    naming = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, written))})(?!\w)", re.IGNORECASE)
     kept = KeyedRequest.objects.filter(body__isnull=False).order_by()
     rows = kept.values_list("pk", "body").iterator(chunk_size=100)
-    told = [pk for pk, body in rows if any(text in bytes(body or b"") for text in texts)]
+    told = [pk for pk, body in rows if naming.search(bytes(body or b"").decode(errors="replace"))]
     for start in range(0, len(told), 500):
         kept.filter(pk__in=told[start : start + 500]).update(body=None)
 

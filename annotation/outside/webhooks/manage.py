@@ -11,6 +11,8 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.common.events import EVENTS, TEST, store
+from annotation.common.locks import locked_project
+from annotation.common.one_line import checked_line
 from annotation.common.shapes import SHAPES, STANDARD
 from annotation.common.workers import announce_webhooks
 from annotation.errors import ConflictError, InputError
@@ -40,7 +42,7 @@ def create_webhook(
     fields = _checked(url=url, events=events, description=description, shape=shape)
     secret = new_secret()
     with transaction.atomic():
-        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        locked_project(project.pk)
         if project.webhooks.count() >= MOST:
             raise ConflictError(
                 _("A project has at most %(most)s webhooks. Delete one first.") % {"most": MOST},
@@ -180,6 +182,8 @@ def _checked(**fields: Any) -> dict[str, Any]:
         )
     if len(fields.get("description", "")) > 200:
         raise InputError(_("A description has at most 200 characters."), where="description")
+    if "description" in fields:
+        fields["description"] = checked_line(fields["description"], where="description")
     return fields
 
 

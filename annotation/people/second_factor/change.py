@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.common.mail import tell_of_log_in
+from annotation.common.one_line import checked_line
 from annotation.errors import InputError
 from annotation.models import AuthenticatorApp, Passkey, RecoveryCode, User
 from annotation.outside.secrets import encrypt
@@ -53,6 +54,7 @@ def add_passkey(*, user: User, name: str, handle: str, made: Made) -> list[str]:
 
     Raises InputError where the passkey is known already, or there are too many.
     """
+    name = checked_line(name, where="name")
     try:
         with transaction.atomic():
             _lock(user)

@@ -19,6 +19,8 @@ from annotation.people.second_factor.having import has_one
 
 SECONDS = 600
 _STEP = "second_step"  # in the session
+# Pages that send on whoever is logged in: from one to itself, without an end.
+ON_THE_WAY_IN = {"login", "passkey_log_in", "second_step", "sign_on", "sign_on_done"}
 
 
 def begin(
@@ -80,15 +82,16 @@ def enter(request: HttpRequest, user: User) -> None:
 
 def to_look_at(wanted: str) -> str:
     """Where somebody wanted to go, if it is an address of this site that can be looked at; "" else: whoever
-    was sending a form finds nothing there.
+    was sending a form finds nothing there, and whoever is in has nothing to do at a log-in.
     """
     if not url_has_allowed_host_and_scheme(wanted, allowed_hosts=None):
         return ""
     try:
-        view = resolve(wanted.partition("?")[0]).func
+        there = resolve(wanted.partition("?")[0].partition("#")[0])
     except Resolver404:
         return ""
-    return wanted if "GET" in getattr(view, "methods", ("GET",)) else ""
+    looked_at = "GET" in getattr(there.func, "methods", ("GET",)) and there.url_name not in ON_THE_WAY_IN
+    return wanted if looked_at else ""
 
 
 def after_log_in(wanted: str) -> str:

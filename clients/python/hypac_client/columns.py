@@ -3,9 +3,10 @@ hold these very values.
 """
 
 import io
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from hypac_client.texts import read_json
 
 INT64 = range(-(2**63), 2**63)
 EXACT = 2**53
@@ -17,7 +18,7 @@ Columns = dict[str, list[Any]]
 def columns_of_json(content: bytes, name: str) -> tuple[Columns, list[str]]:
     """The columns, None where a row lacks one, and the names of a single row as they stand in it."""
     lines = content.split(b"\n") if name.endswith(".jsonl") else None
-    rows = json.loads(content) if lines is None else [json.loads(line) for line in lines if line]
+    rows = read_json(content) if lines is None else [read_json(line) for line in lines if line]
     # Few rows differ in what they have.
     names = in_order(dict.fromkeys(map(tuple, rows)))
     return {name: [row.get(name) for row in rows] for name in names}, list(rows[0]) if rows else []

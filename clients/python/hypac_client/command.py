@@ -15,9 +15,11 @@ from hypac_client import commands
 from hypac_client.client import Client
 from hypac_client.commands import Told
 from hypac_client.errors import HypacError, JobError, NotYetError, WaitTimeoutError
+from hypac_client.texts import printable, printable_json
 
 FAILED, WRONG_USE, NOT_YET = 1, 2, 3
 MISSING = "also where a source lacks answers that are sent in"
+FIELDS = "NAME=TEXT, or NAME:=JSON for what is no text"
 STRICT = "end with 1 where something of it cannot be used; the rest is stored all the same"
 MEANS = {
     "run": "its number, or newest",
@@ -40,13 +42,16 @@ def main(arguments: Sequence[str] | None = None, *, transport: httpx.BaseTranspo
             told = told if isinstance(told, Told) else Told(told)
             _tell(told.result, as_json=options.json)
             for line in () if options.json else told.problems:
-                print(line, file=sys.stderr)
+                print(printable(line, sys.stderr.encoding), file=sys.stderr)
             return FAILED if told.count and options.strict else 0
     except (NotYetError, WaitTimeoutError) as error:
         _refuse(error, as_json=options.json)
         return NOT_YET
     except (HypacError, OSError) as error:
         _refuse(error, as_json=options.json)
+        return FAILED
+    except RecursionError:
+        _refuse(HypacError("What was read is nested too deeply."), as_json=options.json)
         return FAILED
     except ValueError as error:
         _refuse(error, as_json=options.json)
@@ -72,6 +77,13 @@ def _parser() -> argparse.ArgumentParser:
 
     command("me", lambda client, _options: client.me(), "whose token it is")
     command("projects", commands.projects, "the projects that the token reaches")
+    says = "make a project"
+    made = command("new-project", commands.new_project, says, "name")
+    made.add_argument("field", nargs="+", help=f"choices=good,bad and others of POST projects/: {FIELDS}")
+    says = "add a source, which comes last"
+    made = command("new-source", commands.new_source, says, "project", "name")
+    made.add_argument("field", nargs="+", help=f"of POST P/sources/: {FIELDS}")
+    _flags(made, api_key_stdin="its key is what standard input has")
     command("preview", commands.preview, "what a file seems to be; nothing is imported", "project", "file")
     _import(command("import", commands.import_file, "import a file and wait", "project", "file"))
     says = "send answers of a source's model and wait"
@@ -187,13 +199,14 @@ def _take_back(parser: Parser) -> None:
 
 def _tell(result: Any, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(result, ensure_ascii=False))
+        print(printable_json(result, sys.stdout.encoding))
         return
     for entry in result if isinstance(result, list) else [result]:
         if isinstance(entry, dict):
-            print("  ".join(f"{name}={_short(value)}" for name, value in entry.items()))
+            line = "  ".join(f"{name}={_short(value)}" for name, value in entry.items())
+            print(printable(line, sys.stdout.encoding))
         elif entry is not None:
-            print(_short(entry))
+            print(printable(_short(entry), sys.stdout.encoding, lines=True))
 
 
 def _short(value: Any) -> str:
@@ -202,7 +215,7 @@ def _short(value: Any) -> str:
 
 def _refuse(error: Exception, *, as_json: bool) -> None:
     if not as_json:
-        print(f"hypac: {error}", file=sys.stderr)
+        print(printable(f"hypac: {error}", sys.stderr.encoding), file=sys.stderr)
         return
     told: dict[str, Any] = {"error": type(error).__name__, "detail": str(error)}
     if isinstance(error, HypacError):
@@ -210,7 +223,7 @@ def _refuse(error: Exception, *, as_json: bool) -> None:
         told |= {"field": error.field, "errors": error.errors, "faults": error.faults}
     if isinstance(error, JobError):
         told |= {"problems": error.problems, "problem_count": error.problem_count}
-    print(json.dumps(told, ensure_ascii=False), file=sys.stderr)
+    print(printable_json(told, sys.stderr.encoding), file=sys.stderr)
 
 
 def entry() -> None:

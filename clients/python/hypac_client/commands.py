@@ -14,6 +14,7 @@ from hypac_client.errors import ConflictError, HypacError
 from hypac_client.jobs import Job
 from hypac_client.models import Taken
 from hypac_client.runs import Run
+from hypac_client.texts import read_json
 
 MOST_ROWS, FEW_ROWS = 1_000, 20
 """Of answers that one request takes: at most, and where those were too much to read at once."""
@@ -37,6 +38,20 @@ class Told:
 
 def projects(client: Client, _options: Any) -> Any:
     return [dict(project.data) for project in client.projects]
+
+
+def new_project(client: Client, options: Any) -> Any:
+    fields = fields_of(options.field, but=("name",))
+    if isinstance(choices := fields.get("choices"), str):
+        fields["choices"] = choices.split(",")
+    return dict(client.projects.create(options.name, **fields))
+
+
+def new_source(client: Client, options: Any) -> Any:
+    fields = fields_of(options.field, but=("name",))
+    if options.api_key_stdin:
+        fields["api_key"] = sys.stdin.read().strip()
+    return dict(client.projects.get(options.project).sources.add(options.name, **fields))
 
 
 def preview(client: Client, options: Any) -> Any:
@@ -89,7 +104,9 @@ def start(client: Client, options: Any) -> Any:
     """A run where one is due; none otherwise, which is told."""
     said = {name: getattr(options, name) for name in SAID_AT_A_START}
     try:
-        run = client.projects.get(options.project).start_run(**fields_of(options.field), **said)
+        run = client.projects.get(options.project).start_run(
+            **fields_of(options.field, but=SAID_AT_A_START), **said
+        )
     except ConflictError as error:
         if error.code != "no_run_due":
             raise
@@ -100,15 +117,25 @@ def start(client: Client, options: Any) -> Any:
     return {"started": True, **_facts(run.refresh())}
 
 
-def fields_of(given: Sequence[str]) -> dict[str, Any]:
-    """Of `NAME=TEXT`, or `NAME:=JSON` for what is no text."""
+def fields_of(given: Sequence[str], *, but: Sequence[str] = ()) -> dict[str, Any]:
+    """Of `NAME=TEXT`, or `NAME:=JSON` for what is no text. `but`: what is said to the command otherwise."""
     found: dict[str, Any] = {}
     for one in given:
         name, sign, value = one.partition("=")
         if not sign:
             raise ValueError(f"{one!r} is neither NAME=TEXT nor NAME:=JSON")
-        found[name.removesuffix(":")] = json.loads(value) if name.endswith(":") else value
+        field = name.removesuffix(":")
+        if field in but or field in found:
+            raise ValueError(f"{one!r}: {field} is said otherwise already (hypac COMMAND --help)")
+        found[field] = _value_in(value, one) if name.endswith(":") else value
     return found
+
+
+def _value_in(text: str, where: str) -> Any:
+    try:
+        return read_json(text, parse_constant=_no_number)
+    except ValueError as error:
+        raise ValueError(f"{where!r}: behind := there is no JSON ({error})") from None
 
 
 def analyse(client: Client, options: Any) -> Any:
@@ -180,13 +207,14 @@ def invite(client: Client, options: Any) -> Any:
 def work(client: Client, options: Any) -> Any:
     run = _run(client, options)
     waiting = run.waiting_work(options.part)
-    conditions = waiting["conditions"]
+    told = {"file": options.file, "items": waiting["waiting"], "conditions": waiting["conditions"]}
+    if note := waiting.get("note"):  # a server before 0.3 has none
+        told["note"] = note
     if options.shape == "cvat":
         run.cvat_archive(options.file, part=options.part)
-        return {"file": options.file, "items": waiting["waiting"], "conditions": conditions}
+        return told
     rows = run.work(options.shape, part=options.part, image_seconds=options.image_seconds)
-    count = _write_lines(options.file, rows)
-    return {"file": options.file, "items": count, "conditions": conditions}
+    return {**told, "items": _write_lines(options.file, rows)}
 
 
 def take_back(client: Client, options: Any) -> Told:
@@ -197,7 +225,7 @@ def take_back(client: Client, options: Any) -> Told:
             options.file, annotator=options.annotator, part=options.part, empty=options.empty
         )
         return _taken(dict(taken))
-    people = json.loads(options.people)
+    people = read_json(options.people)
     return _in_parts(
         _rows_of(options.file), lambda rows: run.take_back(rows, people=people, part=options.part)
     )
@@ -267,7 +295,7 @@ def _rows_of(name: str) -> list[Any]:
     with open(name, encoding="utf-8") as file:
         text = file.read()
     if text.lstrip().startswith("["):
-        rows = list(json.loads(text))
+        rows = list(read_json(text))
     else:
         rows = [
             _row_in(line, f"{name}, line {number}")
@@ -281,7 +309,7 @@ def _rows_of(name: str) -> list[Any]:
 
 def _row_in(line: str, where: str) -> Any:
     try:
-        return json.loads(line, parse_constant=_no_number)
+        return read_json(line, parse_constant=_no_number)
     except ValueError as error:
         told = getattr(error, "msg", str(error))
         raise ValueError(f"{where}: it is no JSON ({told}). Nothing was sent.") from error
@@ -329,4 +357,4 @@ def _of_item(refused: Mapping[str, Any]) -> str:
 
 def request(client: Client, options: Any) -> Any:
     text = sys.stdin.read() if options.data == "-" else options.data
-    return client.request(options.method, options.path, json=json.loads(text) if text else None)
+    return client.request(options.method, options.path, json=read_json(text) if text else None)

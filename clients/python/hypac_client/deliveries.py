@@ -12,6 +12,7 @@ from hypac_client import frames
 from hypac_client.errors import ChecksumError, HypacError
 from hypac_client.models import DeliveryData, DeliveryFile
 from hypac_client.resource import Resource
+from hypac_client.texts import read_json
 from hypac_client.transport import Transport
 
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
@@ -44,7 +45,7 @@ class Delivery(Resource):
         stated = self.data.get("certificate")
         if stated and hashlib.sha256(content).hexdigest() != stated:
             raise ChecksumError(f"{CERTIFICATE} is not the certificate {stated}")
-        return dict(json.loads(content))
+        return dict(read_json(content))
 
     def read(self, name: str) -> bytes:
         """A whole file; its SHA-256 is checked."""
@@ -92,10 +93,7 @@ class Delivery(Resource):
         return self._path.partition("projects/")[2].partition("/")[0]
 
     def _refuse_others_folder(self, folder: Path) -> None:
-        try:
-            other = json.loads((folder / RECORD).read_text(encoding="utf-8"))["project"]
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            return
+        other = record_of(folder).get("project", self._project)
         if other != self._project:
             raise HypacError(
                 f"{folder} holds a delivery of the project {other!r}. Choose another folder, or remove all "
@@ -118,6 +116,14 @@ class Delivery(Resource):
         return f"{self._path}files/{quote(name)}"
 
 
+def record_of(folder: Path) -> dict[str, Any]:
+    """What a download left in the folder: `project` and the id of the `delivery`; empty where none did."""
+    try:
+        return dict(read_json((folder / RECORD).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
 def inside(folder: Path, name: str) -> Path:
     """Where a file of that name goes. A name that leads out of `folder` is refused."""
     parts = PurePosixPath(name).parts
@@ -129,9 +135,9 @@ def inside(folder: Path, name: str) -> Path:
 def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
     """Files in `folder` that its manifest names, none of `names`, and that still are what it says."""
     try:
-        found = json.loads((folder / MANIFEST).read_bytes())["files"]
+        found = read_json((folder / MANIFEST).read_bytes())["files"]
         named = {str(name): str(facts["sha256"]) for name, facts in found.items() if name not in names}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return []
     return [inside(folder, name) for name, sha256 in named.items() if _is_ours(folder, name, sha256)]
 

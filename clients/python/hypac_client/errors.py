@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 
 from hypac_client.models import Problem
+from hypac_client.texts import read_json
 
 
 class HypacError(Exception):
@@ -148,7 +149,7 @@ def error_of(response: httpx.Response, *, retry_after: float = 0.0) -> HypacErro
     body: Any = None
     if "json" in response.headers.get("Content-Type", ""):
         try:
-            body = response.json()
+            body = read_json(response.content)
         except ValueError:
             body = None
     problem = body if isinstance(body, dict) else {}

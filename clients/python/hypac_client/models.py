@@ -441,6 +441,7 @@ class WaitingWork(TypedDict):
     waiting: int
     blind: bool
     conditions: list[str]
+    note: str
 
 
 class LossesAsked(TypedDict):

@@ -4,8 +4,8 @@ is done, one whose work failed goes on, and where people have to label first `No
 
 from pathlib import Path
 
-from hypac_client.deliveries import MANIFEST, Delivery, digest
-from hypac_client.errors import HypacError, NotYetError
+from hypac_client.deliveries import MANIFEST, Delivery, record_of
+from hypac_client.errors import HypacError, NotFoundError, NotYetError
 from hypac_client.models import LossesAsked
 from hypac_client.progress import Progress
 from hypac_client.projects import Project
@@ -103,12 +103,26 @@ def base_of(project: Project, run: Run, named: str, folder: Path) -> Delivery | 
         return int(named)
     if not (folder / MANIFEST).is_file():
         return None
-    held = digest(folder / MANIFEST)
-    for delivery in project.deliveries():
-        if any(file["name"] == MANIFEST and file["sha256"] == held for file in delivery.files):
-            own = delivery["run"] == run.number or run.data["target"] != "population"
-            return delivery if own and not delivery["filters"] else None
-    return None
+    delivery = _held(project, folder)
+    if delivery is None or delivery["filters"]:
+        return None
+    own = delivery["run"] == run.number or run.data["target"] != "population"
+    return delivery if own else None
+
+
+def _held(project: Project, folder: Path) -> Delivery | None:
+    """The delivery that was downloaded into the folder: the one of the id that stands there, where its files
+    are these (a database that was put back gives an id again), else the newest with the same manifest.
+    """
+    record = record_of(folder)
+    if record.get("project") == project.slug and type(number := record.get("delivery")) is int:
+        try:
+            delivery = project.delivery(number)
+        except NotFoundError:
+            return None
+        if delivery.is_in(folder):
+            return delivery
+    return next((one for one in project.deliveries() if one.is_in(folder)), None)
 
 
 def _before(run: Run, state: str) -> bool:

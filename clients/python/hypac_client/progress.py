@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Any, Protocol
 
+from hypac_client.texts import printable
+
 LINE_SECONDS = 2.0
 
 
@@ -35,7 +37,7 @@ class Lines:
         if line != self._shown and time.monotonic() >= self._next:
             self._shown = line
             self._next = time.monotonic() + LINE_SECONDS
-            print(line, file=sys.stderr, flush=True)
+            print(printable(line, sys.stderr.encoding), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
@@ -49,7 +51,8 @@ class Bar:
         self._bar = bar
 
     def show(self, stage: str, done: int, total: int | None) -> None:
-        self._bar.set_description_str(f"{self.title}: {stage}" if stage else self.title, refresh=False)
+        words = printable(f"{self.title}: {stage}" if stage else self.title, sys.stderr.encoding)
+        self._bar.set_description_str(words, refresh=False)
         self._bar.total = total
         self._bar.n = done
         self._bar.refresh()
@@ -70,4 +73,4 @@ def progress_of(title: str, shown: bool | Progress) -> Progress:
         from tqdm import tqdm
     except ImportError:
         return Lines(title)
-    return Bar(title, tqdm(desc=title, unit="", leave=True))
+    return Bar(title, tqdm(desc=printable(title), unit="", leave=True))

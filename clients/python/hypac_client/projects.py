@@ -213,6 +213,11 @@ class Project(Resource):
             address = f"{self._path}deliveries/{entry['id']}/"
             yield Delivery(self._transport, address, entry)
 
+    def delivery(self, delivery_id: int) -> Delivery:
+        """One by its `id`."""
+        address = f"{self._path}deliveries/{delivery_id}/"
+        return Delivery(self._transport, address, self._transport.get(address))
+
     def invite(self, username: str, role: str) -> SentInvitation:
         """Ask somebody who has an account to take part, as `annotator`, `reviewer` or `viewer`. They accept
         it on their list of projects, or by `client.invitations()`.

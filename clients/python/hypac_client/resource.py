@@ -1,12 +1,12 @@
 """What the server's things have in common: an address and the fields of the last answer about them."""
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterator, KeysView, Mapping
+from typing import Any, Self, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from hypac_client.errors import HypacError, WaitTimeoutError
+from hypac_client.texts import read_json
 from hypac_client.transport import Params, Transport
 
 FIRST_LOOK = 0.1
@@ -16,7 +16,9 @@ DEFAULT_WAIT = 24 * 3600.0
 
 
 class Resource:
-    """One thing on the server. `thing["field"]` gives a field of the last answer; `refresh` asks again."""
+    """One thing on the server. `thing["field"]` gives a field of the last answer, `"field" in thing` whether
+    it has it, `dict(thing)` all of them; `refresh` asks again.
+    """
 
     title_field = "id"
     data: Any
@@ -29,6 +31,15 @@ class Resource:
 
     def __getitem__(self, field: str) -> Any:
         return self.data[field]
+
+    def __contains__(self, field: object) -> bool:
+        return field in self.data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def keys(self) -> KeysView[str]:
+        return cast(KeysView[str], self.data.keys())
 
     def __repr__(self) -> str:
         state = f" {self.data['state']}" if "state" in self.data else ""
@@ -102,6 +113,6 @@ def _query(address: str) -> Iterator[tuple[str, str]]:
 
 def _parsed(line: bytes, path: str) -> dict[str, Any]:
     try:
-        return dict(json.loads(line))
+        return dict(read_json(line))
     except (TypeError, ValueError):
         raise HypacError(f"{path} broke off in the middle of a line: {line[:80]!r}") from None

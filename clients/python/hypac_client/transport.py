@@ -11,6 +11,7 @@ import httpx
 
 from hypac_client.errors import HypacError, error_of
 from hypac_client.retries import Retries, is_at_work, may_be_retried, retry_after
+from hypac_client.texts import read_json
 
 READS = frozenset({"GET", "HEAD"})
 
@@ -140,7 +141,7 @@ def _parsed(response: httpx.Response, path: str) -> Any:
     if response.status_code == 204 or not response.content:
         return None
     try:
-        return response.json()
+        return read_json(response.content)
     except ValueError:
         message = f"{path} was answered by something else than JSON: is this the address of a HyPAC site?"
         raise HypacError(message, status=response.status_code) from None

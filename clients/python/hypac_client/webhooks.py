@@ -4,12 +4,12 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from hypac_client.errors import HypacError
+from hypac_client.texts import read_json
 
 PREFIX = "whsec_"
 TOLERANCE = 300
@@ -48,7 +48,7 @@ def verify(
     if not any(hmac.compare_digest(expected, found) for found in _signatures(signatures)):
         raise WebhookError("no signature fits the secret")
     try:
-        event = json.loads(content)
+        event = read_json(content)
     except ValueError:
         raise WebhookError("its body is no JSON") from None
     if not isinstance(event, dict):

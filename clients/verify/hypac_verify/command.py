@@ -14,7 +14,7 @@ from hypac_verify import __version__, every_score, words
 from hypac_verify.certificate import Checked, check_certificate, sentence
 from hypac_verify.commitments import check_noted
 from hypac_verify.committed_files import Said, check_files, with_answered
-from hypac_verify.delivered_file import OTHERS, READABLE
+from hypac_verify.delivered_file import OTHERS, PARTLY_READ, READABLE
 from hypac_verify.delivery import check_delivery
 from hypac_verify.draw import entropy_of, salt_of, same_by
 from hypac_verify.expert_labels import read_run
@@ -127,7 +127,7 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
         _check_pilot_costs(checked, pilot, report)
         said = with_answered(said, found.get("answered.jsonl"), checked.plan, checked.rows, report)
     check_noted(checked.made, noted.commitments, noted.heads, report)
-    check_manifest(folder, found.get("manifest.json"), found, report)
+    held = check_manifest(folder, found.get("manifest.json"), found, report)
     audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
     card = _card(found)
     if card is None:
@@ -137,12 +137,25 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
     for name, other in zip(names[1:], labels[1:], strict=True):
         if differing := len(labels[0] ^ other):
             report.fault(f"{name}: its labels and sources are not those of {names[0]} ({differing} rows)")
-    for name in OTHERS:
-        if name in found:
-            report.unchecked.append(f"{name}: this format is not read; {', '.join(READABLE)} are")
+    _say_of_hashes(found, held, report)
     if not names:
         report.unchecked.append("the delivered file: none that can be read is here")
     return report, checked, found
+
+
+def _say_of_hashes(found: dict[str, Path], held: set[str], report: Report) -> None:
+    """What is not read, or not all of it: that the manifest holds it, or that nothing does."""
+    unread = {name: name for name in OTHERS} | PARTLY_READ
+    here = [name for name in unread if name in found]
+    if by_hash := [unread[name] for name in here if name in held]:
+        report.notes.append(
+            f"Held by size and SHA-256 of manifest.json alone, not read: {', '.join(by_hash)}."
+        )
+    report.unchecked += [
+        f"{unread[name]}: not read, and no manifest.json has a SHA-256 to hold it against"
+        for name in here
+        if name not in held
+    ]
 
 
 def _check_pilot_costs(checked: Checked, pilot: dict[str, Said], report: Report) -> None:
@@ -217,7 +230,7 @@ def told(report: Report, checked: Checked, noted: Noted = NOTHING) -> str:
     """The report as text."""
     parts = [f"Certificate {checked.certificate_id}, version {checked.document['version']}", ""]
     if not report.faults:
-        parts += [f"It says: {sentence(checked.document)}", ""]
+        parts += [f"It says: {words.one_line(sentence(checked.document))}", ""]
         if checked.plan.alpha_spent:
             parts += [
                 f"After all draws on these items it may be wrong with probability {level_of(checked)}.",
@@ -232,7 +245,7 @@ def told(report: Report, checked: Checked, noted: Noted = NOTHING) -> str:
         ("On trust:", on_trust(report, checked, noted)),
     ):
         if lines:
-            parts += [title, *(f"  - {line}" for line in lines), ""]
+            parts += [title, *(f"  - {words.one_line(line)}" for line in lines), ""]
     return "\n".join([*parts, VERDICTS[code_of(report)]])
 
 
@@ -300,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UnusableError as error:
         if options.json:
             print(json.dumps({"code": UNUSABLE, "error": str(error)}))
-        print(f"hypac-verify: {error}", file=sys.stderr)
+        _say(f"hypac-verify: {error}")
         return UNUSABLE
     print(
         json.dumps(result, indent=2)
@@ -347,7 +360,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(words.printable(words.one_line(line), sys.stderr.encoding), file=sys.stderr)
 
 
 def _several(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str], Document]:
@@ -356,11 +369,11 @@ def _several(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str],
     for folder in options.paths:
         report, checked, _ = check([folder], _say, noted)
         results.append({"folder": str(folder), **document(report, checked, noted)})
-        lines += [f"{folder}", "", told(report, checked, noted), ""]
+        lines += [words.one_line(f"{folder}"), "", told(report, checked, noted), ""]
         every.append(checked)
         codes.append(code_of(report))
     faults, notes = compared(every)
-    lines += ["Together:", *(f"  - {line}" for line in (*faults, *notes))]
+    lines += ["Together:", *(f"  - {words.one_line(line)}" for line in (*faults, *notes))]
     order = (HOLDS, IN_PART, FAILS)
     code = max([*codes, FAILS if faults else HOLDS], key=order.index)
     return code, lines, {"code": code, "deliveries": results, "faults": faults, "notes": notes}

@@ -242,6 +242,8 @@ def _spelt(row: Row) -> str:
 
 def _row_faults(row: Delivered, checked: Checked, counts: Counts) -> Iterator[str]:
     """What does not fit within one row."""
+    if row.shown:
+        yield row.shown
     if row.source is None:
         counts.by_reason[row.reason or ""] += 1
         if row.label is not None or not row.reason or row.annotator or row.settled_by:

@@ -16,15 +16,16 @@ from pathlib import Path
 from secrets import SystemRandom
 
 from hypac_verify.certificate import Checked
-from hypac_verify.delivered_file import Delivered, rows_of
+from hypac_verify.delivered_file import Delivered, as_text, from_text, rows_of
 from hypac_verify.delivery import is_part
 from hypac_verify.draw import Same, same_by
 from hypac_verify.first_score import least_right
-from hypac_verify.reading import Plan, UnusableError, lines_of
+from hypac_verify.reading import LONGEST_LINE, Plan, UnusableError, lines_of
 from hypac_verify.tails import tail
+from hypac_verify.words import one_line
 
 MOST = 100_000
-YOURS = "your_label"
+ID, YOURS = "external_id", "your_label"
 
 
 def refuse_part(card: str | None) -> None:
@@ -80,12 +81,11 @@ def _write(rows: list[Delivered], to: Path) -> None:
     try:
         with to.open("x", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(["external_id", *columns, YOURS])
+            writer.writerow([ID, *map(as_text, columns), YOURS])
             for row in rows:
                 cells = [row.originals.get(name, "") for name in columns]
-                writer.writerow(
-                    [row.external_id, *(c if isinstance(c, str) else json.dumps(c) for c in cells), ""]
-                )
+                texts = [cell if isinstance(cell, str) else json.dumps(cell) for cell in cells]
+                writer.writerow([*map(as_text, [row.external_id, *texts]), ""])
     except OSError as error:
         raise UnusableError(f"{to.name}: cannot be written ({error})") from None
 
@@ -93,7 +93,7 @@ def _write(rows: list[Delivered], to: Path) -> None:
 def asked_words(rows: Sequence[Delivered], plan: Plan) -> list[str]:
     """What is asked of whoever had these items drawn, and whether their labels can say anything."""
     lines = [f"Label these {len(rows)} items yourself, before you look at the delivered labels:"]
-    lines += [f"  {row.external_id}" for row in rows]
+    lines += [f"  {one_line(row.external_id)}" for row in rows]
     # So many of which none differs speak for the promise at 5 %.
     fewest = least_right(plan.pool_size, min(plan.budget + 1, plan.pool_size), Fraction(1, 20))
     if len(rows) < fewest:
@@ -142,14 +142,7 @@ class Spot:
 
 def read_spot(filled: Path, path: Path, name: str, checked: Checked) -> Spot:
     """Test a filled file against the delivery. Raises UnusableError."""
-    try:
-        texts = [line.decode("utf-8-sig" if number == 1 else "utf-8") for number, line in lines_of(filled)]
-        table = list(csv.DictReader(texts, strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UnusableError(f"{filled.name}: no CSV file in UTF-8 ({error})") from None
-    yours = {row.get("external_id") or "": (row.get(YOURS) or "").strip() for row in table}
-    if not table or len(yours) < len(table) or not all(yours.values()):
-        raise UnusableError(f"{filled.name}: each item once, with something in {YOURS!r}")
+    yours = _labels_in(filled)
     same = same_by(checked.plan)
     if same is None:
         raise UnusableError("--filled: the loss of this certificate is none that is known here")
@@ -172,6 +165,26 @@ def read_spot(filled: Path, path: Path, name: str, checked: Checked) -> Spot:
     passes = float(tail(size, wrong + 1, k, errors)) if wrong < size else 1.0
     breaks = float(1 - tail(labelled, wrong, k, errors - 1)) if errors and wrong < labelled else 1.0
     return Spot(k, errors, passes, breaks, " ".join(beside))
+
+
+def _labels_in(filled: Path) -> dict[str, str]:
+    """By item, what stands in the last column of its own in a filled file."""
+    csv.field_size_limit(LONGEST_LINE)  # as the delivered file: what was written is read
+    try:
+        texts = (line.decode("utf-8-sig" if number == 1 else "utf-8") for number, line in lines_of(filled))
+        header, *table = [cells for cells in csv.reader(texts, strict=True) if cells] or [[]]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UnusableError(f"{filled.name}: no CSV file in UTF-8 ({error})") from None
+    if ID not in header or YOURS not in header:
+        raise UnusableError(f"{filled.name}: its first line does not name {ID!r} and {YOURS!r}")
+    # Imported columns, which stand between the two, may be called the same.
+    item, label = header.index(ID), len(header) - 1 - header[::-1].index(YOURS)
+    if any(len(cells) <= max(item, label) for cells in table):
+        raise UnusableError(f"{filled.name}: a line has fewer cells than the first")
+    yours = {from_text(cells[item]): cells[label].strip() for cells in table}
+    if not table or len(yours) < len(table) or not all(yours.values()):
+        raise UnusableError(f"{filled.name}: each item once, with something in {YOURS!r}")
+    return yours
 
 
 def _differ(same: Same, yours: str, row: Delivered) -> bool:

@@ -244,3 +244,8 @@ def printable(text: str, encoding: str | None) -> str:
     """As any terminal can show it: nothing of a file moves the cursor, or cannot be written."""
     plain = "".join(sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text)
     return plain.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
+
+
+def one_line(text: str) -> str:
+    """Words in which something of a file stands: none of it begins a line of its own."""
+    return text.replace("\n", "\\n")

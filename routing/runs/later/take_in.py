@@ -16,12 +16,13 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit
+from annotation.common.locks import locked_against_jobs, locked_project
 from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext, JobPausedError
 from annotation.labelling import queue
 from annotation.labelling.settlement import lock_settling
-from annotation.models import Job, Project, User, WorkBatch
+from annotation.models import Job, User, WorkBatch
 from annotation.words import Words
 from routing.common.sql import TieBreak, analyse_tables, insert_select
 from routing.common.states import ROUTED, State, was_cancelled
@@ -69,7 +70,7 @@ def take_in(*, run: Run, user: User | None, accept_missing: bool = True) -> Job:
     refuse_while_sending(run.project)
     _refuse_changed(run)
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=run.project_id)
+        locked_against_jobs(run.project_id)
         if words := objection_now(run):
             raise ConflictError(words, code=words.code)
         intake = unfinished_intake(run)
@@ -182,7 +183,7 @@ def _freeze(context: JobContext, run: Run, intake: Intake) -> range:
     if not intake.pool_items.exists():
         with context.chunk(stage=Words(gettext_noop("New items"))):
             # Not two at once: what is in a pool of one is in none of another.
-            Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
+            locked_project(run.project_id)
             behind = run.pool_items.aggregate(last=Max("position"))["last"] + 1
             items = new_items_of(run).filter(position__lte=intake.last)
             items = items.annotate(

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 from annotation import failures
 from annotation.errors import HypacError
 from annotation.models import Item
-from routing.sources.backends.params import Param, Secret
+from routing.sources.backends.params import Address, Param, Secret
 from routing.sources.source_context import SourceContext
 
 COST = "cost"
@@ -102,6 +102,11 @@ class Backend(ABC):
     def has_key(cls) -> bool:
         """Whether its server may ask for a key."""
         return any(isinstance(param, Secret) for param in cls.params)
+
+    @classmethod
+    def addresses(cls) -> tuple[str, ...]:
+        """Names of the params that lead to its servers."""
+        return tuple(param.name for param in cls.params if isinstance(param, Address))
 
     @classmethod
     def for_a_try(cls, params: dict[str, Any], context: SourceContext) -> "Backend":

@@ -15,6 +15,7 @@ from django import forms
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.errors import InputError
+from annotation.outside.net.urls import check_url
 from routing.sources.source_context import TaskSpec
 
 CODE = {"spellcheck": "false", "class": "code"}
@@ -115,6 +116,20 @@ class Text(Param):
             return forms.ChoiceField(**self.shown(), choices=choices)
         widget = _line() if self.lines == 1 else forms.Textarea({"rows": self.lines, **CODE})
         return forms.CharField(**self.shown(), max_length=self.most, widget=widget)
+
+
+@dataclass(frozen=True)
+class Address(Text):
+    """An http(s) address of a server. One in this server's own network is refused, and a stored key is sent
+    to no other than it was entered for.
+    """
+
+    strip: bool = field(default=True, kw_only=True, compare=False)
+    most: int = field(default=500, kw_only=True)
+
+    def value(self, given: Any) -> str:
+        text = super().value(given)
+        return check_url(text, where=self.name) if text else text
 
 
 @dataclass(frozen=True)
@@ -263,15 +278,13 @@ def _line(mode: str = "") -> forms.TextInput:
 
 SPEED = Part(gettext_lazy("Speed, limits and the rest"))
 
-URL = Text(
+URL = Address(
     "url",
     gettext_lazy("Address of the server"),
     gettext_lazy(
         "For example https://api.openai.com/v1; of a Label Studio ML backend http://ml.example.org:9090."
     ),
     required=True,
-    strip=True,
-    most=500,
 )
 KEY = Secret(
     "api_key",

@@ -118,7 +118,7 @@ def test_an_invitation_is_sent_and_its_link_is_stored_nowhere(server, project) -
     form = {f"invite-{name}": value for name, value in fields.items()}
     page = client.get(f"/projects/{project.slug}/members/").content.decode()
     assert all(f'name="{name}"' in page for name in form)
-    made = client.post(f"/projects/{project.slug}/invitations/new/", form).content.decode()
+    made = client.post(f"/projects/{project.slug}/members/invitations/new/", form).content.decode()
     link = re.search(r"/join/([\w-]{40,})/", made)
     assert link
     assert "new@example.org" in made
@@ -131,7 +131,7 @@ def test_an_invitation_is_sent_and_its_link_is_stored_nowhere(server, project) -
     stored.refresh_from_db()
     assert stored.secret == ""
     form["invite-max_uses"] = "3"
-    address = f"/projects/{project.slug}/invitations/new/"
+    address = f"/projects/{project.slug}/members/invitations/new/"
     assert "for one person" in client.post(address, form).content.decode()
     form["invite-max_uses"] = "1"
     client.post(address, form)

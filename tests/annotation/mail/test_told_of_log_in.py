@@ -1,9 +1,11 @@
 """Whoever did not change a password or an address themselves hears of it where letters reach them."""
 
+import io
 import re
 
 import pytest
 from django.contrib.auth import get_user
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 from django.utils.encoding import force_bytes
@@ -62,6 +64,18 @@ def test_a_password_set_by_a_link_is_told(server, ann) -> None:
 def test_a_password_that_an_administrator_sets_is_told(server, ann) -> None:
     note_set_by(user=ann, actor=make_user("root", is_superuser=True))
     assert "Whoever runs the server set a new password" in told(server)[0][1]
+
+
+def test_a_password_that_is_set_on_the_server_is_told(server, ann, monkeypatch) -> None:
+    monkeypatch.setattr("getpass.getpass", lambda prompt="": NEW)
+    call_command("changepassword", "ann", stdout=io.StringIO())
+    [(to, words)] = told(server)
+    assert to == "ann@example.org"
+    assert "Whoever runs the server set a new password" in words
+    ann.refresh_from_db()
+    assert ann.check_password(NEW)
+    event = AuditEvent.objects.get()
+    assert (event.action, event.actor, event.target) == ("account.password_set", None, "user:ann")
 
 
 def test_another_address_is_told_to_the_one_that_was_confirmed(server, ann, client) -> None:

@@ -12,14 +12,17 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 
+from annotation import failures
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError
+from annotation.imports.bucket_look import MAY_NOT
 from annotation.labelling import queue
 from annotation.models import (
     AuditEvent,
     AuthenticatorApp,
     Draft,
     Invitation,
+    Job,
     KeyedRequest,
     Label,
     Mail,
@@ -78,7 +81,8 @@ def gwen(project) -> User:
     audit.record(**named, action="invitation.used", target=f"invitation:{invitation.pk}")
     audit.record(**named, action="round.started", data={"items": 3, "people": ["bob", NAME]})
     audit.record(**named, action="run.started", data={"roster": {NAME: "1", "bob": "1"}, "expert": [NAME]})
-    audit.record(**named, action="run.labelled_elsewhere", data={"people": {NAME: 3}})
+    people = {"ann_1": NAME.upper(), "ann_2": ADDRESS.title(), "ann_3": "bob", NAME: "bob"}
+    audit.record(**named, action="run.labelled_elsewhere", data={"people": people, "by": {NAME: 3, "bob": 1}})
     audit.record(project=None, actor=None, action="account.created", target=f"user:{NAME}")
     for action in ("account.passkey_added", "account.passkey_removed"):
         data = {"user": user.pk, "passkey": 7, "name": f"{FIRST}'s phone"}
@@ -91,13 +95,21 @@ def gwen(project) -> User:
     Passkey.objects.create(user=gwen, name=f"{FIRST}'s key", credential_id="z", credential="z", handle="z")
     SavedView.objects.create(project=project, owner=gwen, name=f"for {FIRST}")
     KeyedRequest.objects.create(user=gwen, key="1", address="POST /", created_at=gwen.date_joined)
-    for key, body in (("2", {"username": NAME}), ("3", {"email": ADDRESS}), ("4", {"note": "on gwen"})):
+    for key, body in (
+        ("2", {"username": NAME}),
+        ("3", {"email": ADDRESS}),
+        ("4", {"note": "on gwen"}),
+        ("5", {"detail": f"{NAME.title()} has it."}),
+    ):
         told = json.dumps(body).encode()
         now = gwen.date_joined
         KeyedRequest.objects.create(user=owner, key=key, address="POST /", created_at=now, body=told)
-    AccessAttempt.objects.create(username=NAME, failures_since_start=1)
-    for log in (AccessLog, AccessFailureLog):
-        log.objects.create(username=NAME)
+    for typed in (NAME, NAME.title(), ADDRESS, ADDRESS.upper()):
+        AccessAttempt.objects.create(username=typed, failures_since_start=1, post_data=f"username={typed}")
+        for log in (AccessLog, AccessFailureLog):
+            log.objects.create(username=typed)
+    reason = failures.columns_of(MAY_NOT.error(name=NAME))
+    Job.objects.create(project=project, kind="bucket_sync", heartbeat_at=gwen.date_joined, **reason)
     membership = Membership.objects.get(project=project, user=gwen)
     for one in (gwen, membership):
         LogEntry.objects.create(
@@ -141,6 +153,10 @@ def test_nothing_says_who_they_were_and_what_they_did_stays(gwen, project) -> No
     assert (event.target, event.data["user"], event.redactions) == (f"user:{number}", gwen.pk, 1)
     assert AuditEvent.objects.get(action="round.started").data["people"] == ["bob", number]
     assert AuditEvent.objects.get(action="run.started").data["roster"] == {number: "1", "bob": "1"}
+    data = AuditEvent.objects.get(action="run.labelled_elsewhere").data
+    assert data["people"] == {"ann_1": number, "ann_2": number, "ann_3": "bob", number: "bob"}
+    assert data["by"] == {number: 3, "bob": 1}
+    assert Job.objects.get(kind="bucket_sync").error.startswith(f"{number}, in whose name")
     assert AuditEvent.objects.filter(action="account.erased", data__user=gwen.pk).count() == 1
     event = AuditEvent.objects.get(action="account.passkey_added")
     assert event.data == {"user": gwen.pk, "passkey": 7}

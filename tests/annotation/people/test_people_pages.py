@@ -362,3 +362,23 @@ def label_some(project: Project, who: list[User]) -> None:
     task = queue.claim(project=project, user=who[-1])
     queue.skip(user=who[-1], work_item_id=task.work_item.pk, token=task.token, reason="unclear")
     Comment.objects.create(item=task.work_item.item, author=who[-1], is_flag=True)
+
+
+@pytest.mark.parametrize("page", ["/login/", "/admin/login/", "/login/passkey/"])
+@pytest.mark.parametrize(
+    "wanted",
+    ["/login/", "/login/?next=/login/", "/login/#x", "/login/passkey/", "/sign-on/", "/admin/login/"],
+)
+def test_whoever_is_logged_in_goes_from_a_log_in_to_none(page, wanted) -> None:
+    admin = make_user("ada")
+    User.objects.filter(pk=admin.pk).update(is_staff=True, is_superuser=True)
+    client = Client()
+    client.force_login(admin)
+    answer = client.get(page, {"next": wanted})
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+
+
+def test_a_log_out_that_leads_to_itself_ends_at_the_log_in(client_of, project) -> None:
+    client = client_of(project.created_by)
+    answer = client.post("/logout/", {"next": "/logout/"}, follow=True)
+    assert (answer.status_code, answer.request["PATH_INFO"]) == (200, "/login/")

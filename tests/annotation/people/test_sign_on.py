@@ -1,5 +1,6 @@
 """Logging in by an OpenID Connect provider: a real one, which the tests start."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -63,6 +64,10 @@ def test_the_log_in_page_leads_there_and_nobody_is_sent_to_another_site(provider
     assert 'href="/sign-on/?next=/account/"' in page
     assert "Log in with the lab" in page
     assert provider.log_in(client, "1", wanted="//evil.example/")["Location"] == "/"
+    assert provider.log_in(Client(), "1", wanted="/sign-on/")["Location"] == "/", "no circle"
+    assert provider.log_in(Client(), "1", wanted="/logout/")["Location"] == "/", (
+        "nothing can be looked at there"
+    )
 
 
 def test_without_a_provider_there_is_no_such_page(client):
@@ -147,6 +152,25 @@ class TestWhatGoesWrong:
         assert answer["Location"] == "/login/"
         assert told(answer)
         self.line(caplog)
+
+    @pytest.mark.parametrize("userinfo", [[1], ["sub"], "x", None, {"sub": 7}], ids=repr)
+    def test_with_claims_of_another_shape(self, provider, client, caplog, monkeypatch, userinfo):
+        back = provider.way_back(client, "1")
+        there = requests.Response()
+        there.status_code, there._content = 200, json.dumps(userinfo).encode()
+        monkeypatch.setattr(type(sign_on_provider()), "get", lambda *args, **options: there)
+        assert "did not succeed" in told(client.get(back))
+        self.line(caplog)
+
+    @pytest.mark.parametrize("place", ["SIGNED_BY", "_take_over"])
+    def test_a_fault_of_ours_keeps_its_trace(self, provider, client, caplog, monkeypatch, place):
+        back = provider.way_back(client, "1")
+        monkeypatch.setattr(f"annotation.people.sign_on.{place}", None)
+        answer = client.get(back)
+        assert (answer["Location"], "did not succeed" in told(answer)) == ("/login/", True)
+        [record] = [r for r in caplog.records if r.name.startswith("annotation")]
+        assert (record.levelname, record.exc_info[0]) == ("ERROR", TypeError)
+        assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["HYPAC_OIDC_ISSUER", "HYPAC_OIDC_CLIENT_ID"])

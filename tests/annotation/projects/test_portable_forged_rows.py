@@ -65,6 +65,9 @@ ROWS: dict[str, tuple[Callable[[Lines], Any], str]] = {
         lambda all_: all_[JOB][0].update(error="x", error_params={"said": [LONG]}),
         "a place that no sentence has",
     ),
+    "a name for a terminal": (
+        lambda all_: all_["tables/routing.source.jsonl"][0].update(name="fast\x1b[2J"), "not shown"
+    ),
     "a reason that is none": (
         lambda all_: all_[RUN][0].update(invalid_reasons=["x"]), "one of its sentences cannot be said"
     ),

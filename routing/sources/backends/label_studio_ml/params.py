@@ -6,7 +6,6 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from annotation.outside.net import check_url
 from routing.sources.backends.label_studio_ml.label_config import LabelConfig, label_config
 from routing.sources.backends.params import (
     BATCH_SIZE,
@@ -59,7 +58,7 @@ def read_params(params: Mapping[str, Any], task: TaskSpec) -> Params:
     """Raises InputError naming the param."""
     values = read_values(PARAMS, params)
     return Params(
-        url=check_url(values["url"], where="url").rstrip("/"),
+        url=values["url"].rstrip("/"),
         config=label_config(task, values["label_config"]),
         batch_size=values["batch_size"],
         concurrency=values["concurrency"],

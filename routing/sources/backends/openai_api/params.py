@@ -8,7 +8,6 @@ from typing import Any
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.errors import InputError
-from annotation.outside.net import check_url
 from routing.sources.backends.llm import SAMPLING, Sampling, sampling_of
 from routing.sources.backends.llm.params import MODEL, PRESET
 from routing.sources.backends.params import (
@@ -140,9 +139,8 @@ def read_params(params: Mapping[str, Any], spec: TaskSpec) -> Params:
     )
 
 
-def _base(url: str) -> str:
+def _base(checked: str) -> str:
     """The address that /chat/completions follows; it may be given with that, or with the list of models."""
-    checked = check_url(url, where="url")
     if "?" in checked:
         raise InputError(_("Leave out what follows the question mark."), where="url")
     return re.sub(r"(?:/chat/completions|(?<=/v1)/models)?/*\Z", "", checked)

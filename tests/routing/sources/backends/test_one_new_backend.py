@@ -18,7 +18,8 @@ from routing.delivery.deliver import deliver
 from routing.models import Delivery, Source
 from routing.sources.backends import BACKENDS, SourceContext, backend_classes
 from routing.sources.backends.base import Answer, Answered, Backend, digest, in_chunks
-from routing.sources.backends.params import KEY, Choice, Part, Secret, Text, Whole, read_values
+from routing.sources.backends.params import KEY, Address, Choice, Part, Secret, Text, Whole, read_values
+from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import CHOICES, World
 
@@ -63,6 +64,12 @@ class FirstWord(Backend):
         return Answer("emu" if unsure else word, raw={"confidence": 0.1 if unsure else 0.9})
 
 
+class AskedElsewhere(FirstWord):
+    """The same at an address, which is called as its maker likes."""
+
+    params = (*FirstWord.params, Address("endpoint", "Where it is asked"))
+
+
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BACKENDS, "first_word", f"{__name__}.FirstWord")
@@ -76,6 +83,30 @@ def world() -> World:
     items = make_items(project, texts)
     truth = {item.external_id: text.split()[0] for item, text in zip(items, texts, strict=True)}
     return World(project, project.created_by, [add_member(project)], truth)
+
+
+def test_an_address_is_held_by_its_rule_whatever_it_is_called(world, settings, monkeypatch) -> None:
+    settings.HYPAC_PRIVATE_HOSTS = []
+    monkeypatch.setitem(BACKENDS, "asked_elsewhere", f"{__name__}.AskedElsewhere")
+
+    def saved(endpoint: str, **more: Any) -> Source:
+        fields = {
+            "project": world.project,
+            "user": world.manager,
+            "name": "Reader",
+            "cost_per_label": Decimal(1),
+        }
+        params = {"model": "Ann", "endpoint": endpoint}
+        return save_source(backend="asked_elsewhere", params=params, **fields, **more)
+
+    for inside in ("http://127.0.0.1:9/", "http://[::1]/", "http://10.0.0.1/v1", "ftp://example.org"):
+        with pytest.raises(InputError) as refused:
+            saved(inside)
+        assert refused.value.where == "endpoint"
+    source = saved("https://ours.example.org/v1", api_key="k")
+    assert saved("https://ours.example.org/v2", source=source).api_key  # the same server
+    with pytest.raises(InputError, match="entered for another server"):
+        saved("https://theirs.example.org/v1", source=source)
 
 
 def posted(**changes: str) -> dict[str, str]:
