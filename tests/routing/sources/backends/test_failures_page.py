@@ -1,4 +1,4 @@
-"""failures.csv names each failure of a model, what becomes of it and the tests; docs/backends.md sums it up."""
+"""failures.csv names each failure of a model, what becomes of it and the tests; docs/backends.md sums up."""
 
 import csv
 import re
