@@ -416,7 +416,7 @@ SPECTACULAR_SETTINGS = {
 
 # Of what workers store, such as the errors of jobs, and of pages whose reader asks for no language below.
 LANGUAGE_CODE = "en"
-# Each named in itself, so that whoever reads no other finds it. docs/development.md says how to add one.
+# Each named in itself, so that whoever reads no other finds it. CONTRIBUTING.md says how to add one.
 LANGUAGES = [("en", "English"), ("fr", "Français")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 # Of readers whose browser has not told its own yet (static/site.js does).

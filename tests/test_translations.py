@@ -50,7 +50,7 @@ def test_there_is_a_catalogue_for_each_language() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_sentence_is_translated(language: str) -> None:
     lacking = [english[0] for _entry, english, ours in entries(language) if not all(ours)]
-    assert lacking == [], f"{len(lacking)} sentences; docs/development.md says how"
+    assert lacking == [], f"{len(lacking)} sentences; CONTRIBUTING.md says how"
     assert [english[0] for message, english, _ours in entries(language) if message.fuzzy] == []
 
 

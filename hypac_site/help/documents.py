@@ -40,7 +40,7 @@ _PAGES = {
     "people#roles": "audit",
     "people#coming-in": "invitation_new",
     "people#archive-copy-delete": "project_manage project_settings",
-    "jobs": "jobs job",
+    "deployment#background-work": "jobs job",
     "api#webhooks": "webhooks webhook webhook_new",
     "deployment#buckets-of-a-project": "connections connection_new connection_edit",
     "deployment#a-bucket-that-is-synchronised": "bucket_sync",

@@ -1,6 +1,6 @@
 """Builds the image of docs/compose and shows that it works: what `make test-image` runs.
 
-docs/development.md says what it needs. The containers are on this machine's own network, where PostgreSQL,
+CONTRIBUTING.md says what it needs. The containers are on this machine's own network, where PostgreSQL,
 Redis and Caddy run beside them.
 """
 
@@ -224,7 +224,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     if lacking := [*missing(), *(["root"] if os.geteuid() != 0 else [])]:
-        parser.error(f"this needs {', '.join(lacking)} (docs/development.md)")
+        parser.error(f"this needs {', '.join(lacking)} (CONTRIBUTING.md)")
     began = time.monotonic()
     with ExitStack() as stack:
         # In /var/tmp, as it is large. What is mounted from there is read by the account of the image.

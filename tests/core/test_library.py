@@ -1,4 +1,4 @@
-"""`routing.core` as docs/library.md has it: its ten lines, its names, its errors."""
+"""`routing.core` as docs/experiment.md has it: its ten lines, its names, its errors."""
 
 import re
 import runpy
@@ -13,7 +13,7 @@ import pytest
 import routing.core as core
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/library.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/experiment.md").read_text(encoding="utf-8")
 EXAMPLE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 

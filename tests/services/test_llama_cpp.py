@@ -1,6 +1,6 @@
 """The `openai_api` backend beside a second real server, which differs from vLLM in much: llama-cpp-python's.
 
-HYPAC_TEST_LLAMA_CPP names a Python that has it (docs/development.md). It is up in seconds, so tests may end
+HYPAC_TEST_LLAMA_CPP names a Python that has it (CONTRIBUTING.md). It is up in seconds, so tests may end
 a server and start it again.
 """
 

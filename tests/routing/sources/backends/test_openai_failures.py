@@ -1,4 +1,4 @@
-"""docs/jobs.md: everything that goes wrong between a model server and an answer, provoked one by one.
+"""docs/backends.md: everything that goes wrong between a model server and an answer, provoked one by one.
 
 In each test the item ends as an answer with its reason, or is asked for again, or the source stops; and what
 was answered is given back, once.

@@ -1,4 +1,4 @@
-"""docs/jobs.md: what is wrong with one answer or one item ends with that item, which keeps its reason."""
+"""docs/backends.md: what is wrong with one answer or one item ends with that item, which keeps its reason."""
 
 import pytest
 
