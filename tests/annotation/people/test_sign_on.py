@@ -121,10 +121,9 @@ class TestWhatGoesWrong:
         assert code in line
         assert "s3cret" not in line
 
-    @pytest.mark.parametrize(
-        ("code", "found"), [("code=s3cret-", "invalid_grant"), ("cod=s3cret-", "missing_code")]
-    )
-    def test_with_a_code_that_is_none(self, provider, client, caplog, code, found):
+    @pytest.mark.parametrize("codes", ["code=s3cret- invalid_grant", "cod=s3cret- missing_code"])
+    def test_with_a_code_that_is_none(self, provider, client, caplog, codes):
+        code, found = codes.split()
         answer = client.get(provider.way_back(client, "1").replace("code=", code))
         assert "did not succeed" in told(answer)
         line = self.line(caplog)
@@ -166,11 +165,9 @@ class TestWhatGoesWrong:
     def test_a_fault_of_ours_keeps_its_trace(self, provider, client, caplog, monkeypatch, place):
         back = provider.way_back(client, "1")
         monkeypatch.setattr(f"annotation.people.sign_on.{place}", None)
-        answer = client.get(back)
-        assert (answer["Location"], "did not succeed" in told(answer)) == ("/login/", True)
+        assert "did not succeed" in told(client.get(back))
         [record] = [r for r in caplog.records if r.name.startswith("annotation")]
-        assert (record.levelname, record.exc_info[0]) == ("ERROR", TypeError)
-        assert not User.objects.exists()
+        assert (record.levelname, record.exc_info[0], User.objects.count()) == ("ERROR", TypeError, 0)
 
 
 @pytest.mark.parametrize("name", ["HYPAC_OIDC_ISSUER", "HYPAC_OIDC_CLIENT_ID"])
