@@ -72,6 +72,7 @@ MIDDLEWARE = [
     "axes.middleware.AxesMiddleware",
     "hypac_site.middleware.StatementLimitMiddleware",
     "hypac_site.middleware.GoneMiddleware",
+    "routing.common.loss_middleware.LossMiddleware",
     "hypac_site.middleware.OutlineMiddleware",
 ]
 

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_noop
 from annotation.jobs import jobs
 from annotation.models import Job
 from routing.by_people.start import KIND as GIVE, give_to_people
+from routing.common.computed_losses import KIND as COMPUTE
 from routing.delivery.deliver import deliver_run
 from routing.delivery.exports import KIND as EXPORT, run_export
 from routing.delivery.write_back import write_newer
@@ -15,6 +16,7 @@ from routing.items.changes import CHANGE_KIND as CHANGE, UNDO, run_change, run_u
 from routing.models import MeasuredSource, RunSource, Source
 from routing.runs.certify import analyse_run
 from routing.runs.complete import settle_run
+from routing.runs.compute_losses import compute_losses
 from routing.runs.expert.ask import bring_to_expert
 from routing.runs.expert.final import (
     ANALYSE as ANALYSE_FINAL,
@@ -75,6 +77,13 @@ def register() -> None:
     jobs.register(DRAW_FINAL, draw_sample, title=gettext_noop("Drawing the final audit"))
     jobs.register(ANALYSE_FINAL, analyse_sample, title=gettext_noop("Analysing the final audit"))
     jobs.register(GIVE, give_to_people, title=gettext_noop("Giving items to people"))
+    jobs.register(
+        COMPUTE,
+        compute_losses,
+        title=gettext_noop("Computing losses"),
+        stops_itself=True,
+        is_news=lambda result: False,
+    )
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))
     jobs.register("deliver_run", deliver_run, title=gettext_noop("The delivery"), copies_items=True)
     jobs.register(

@@ -23,16 +23,18 @@ from annotation.models import (
     WorkItem,
 )
 from annotation.projects.removal import tables_of
-from routing.models import Source
+from routing.models import ComputedLoss, Source
 
 Model = type[models.Model]
 Row = dict[str, Any]
 
-# What opens something, or tells addresses outside: bound to the installation, or a secret.
+# What opens something, or tells addresses outside: bound to the installation, or a secret. And what is kept
+# only so that it need not be computed again.
 STAYS_BEHIND: dict[Model, str] = {
     ApiToken: "tokens",
     BucketFile: "files found in them",
     BucketSync: "what is done with them by itself",
+    ComputedLoss: "losses that are computed again where they are needed",
     Connection: "connections to buckets, with their keys",
     Invitation: "invitations",
     Webhook: "webhooks, with their secrets",

@@ -1,5 +1,6 @@
 from routing.models.candidates import PromptCandidate
 from routing.models.commitments import Commitment, LedgerEntry
+from routing.models.computed_losses import ComputedLoss
 from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem, Route
 from routing.models.final_audits import FinalAudit, FinalCertificate, FinalSample
@@ -31,6 +32,7 @@ __all__ = [
     "BudgetOwner",
     "Certificate",
     "Commitment",
+    "ComputedLoss",
     "Delivery",
     "DeliveryFile",
     "Draw",

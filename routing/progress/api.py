@@ -64,6 +64,9 @@ class ProgressBody(serializers.Serializer[Any]):
     labelled = serializers.IntegerField(help_text="Labels that the classes are counted on.")
     people = PersonProgressBody(many=True)
     sources = SourceProgressBody(many=True, help_text="Empty before a run is analysed.")
+    computing = serializers.ListField(
+        child=serializers.CharField(), help_text="Sources whose losses are still being computed."
+    )
     money = RunMoneyBody(many=True, help_text="Of the newest runs, the newest first.")
     models = MoneyField(help_text="Paid for models in the whole project.")
     by_people = MoneyField(help_text="And for labels of people.")
@@ -111,6 +114,7 @@ class Progress(ProjectView):
                     }
                     for source, measured in found.sources
                 ],
+                "computing": [source.name for source in found.computing],
                 "money": [
                     {
                         "run": row.run.number,

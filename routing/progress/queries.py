@@ -12,6 +12,7 @@ from annotation.models import Choice, Project
 from annotation.people.queries import SHOWN_DAYS, Person, labels_per_day, people
 from annotation.permissions import Access
 from annotation.task_types import TASK_TYPES
+from routing.core.losses import LossNotComputedError
 from routing.models import Run, Source, Spend
 from routing.runs.budget import spends_of_models
 from routing.sources.measured import MeasuredAccuracy, measured_accuracy
@@ -69,6 +70,8 @@ class ProjectProgress:
         Those who have labelled, most labels first, at most SHOWN_PEOPLE.
     sources
         Models beside people, on what analysed runs drew; empty until this person may see model output.
+    computing
+        Sources whose losses are still being computed, which are not among `sources` until then.
     money
         Of the newest SHOWN_RUNS runs, the newest first; `models` and `by_people` are of the whole project.
     """
@@ -78,6 +81,7 @@ class ProjectProgress:
     labelled: int
     people: list[Person]
     sources: list[tuple[Source, MeasuredAccuracy]]
+    computing: list[Source]
     money: list[RunMoney]
     models: Decimal
     by_people: Decimal
@@ -92,12 +96,14 @@ def read_progress(project: Project, access: Access) -> ProjectProgress:
         models=Sum("amount", filter=Q(source__isnull=False)),
         people=Sum("amount", filter=Q(source__isnull=True)),
     )
+    measured, computing = _sources(project, access) if permission.output else ([], [])
     return ProjectProgress(
         days=_days(project),
         classes=classes,
         labelled=labelled,
         people=everybody[:SHOWN_PEOPLE],
-        sources=_sources(project, access) if permission.output else [],
+        sources=measured,
+        computing=computing,
         money=[_money(run) for run in project.runs.order_by("-number")[:SHOWN_RUNS]],
         models=paid["models"] or ZERO,
         by_people=paid["people"] or ZERO,
@@ -135,9 +141,18 @@ def _classes(permission: ViewPermission) -> tuple[list[ClassLabels], int]:
     ], total
 
 
-def _sources(project: Project, access: Access) -> list[tuple[Source, MeasuredAccuracy]]:
-    found = [(source, measured_accuracy(source, access)) for source in project.sources.order_by("position")]
-    return [(source, measured) for source, measured in found if measured is not None]
+def _sources(project: Project, access: Access) -> tuple[list[tuple[Source, MeasuredAccuracy]], list[Source]]:
+    """Those that are measured, and those whose losses are still being computed."""
+    found: list[tuple[Source, MeasuredAccuracy]] = []
+    computing: list[Source] = []
+    for source in project.sources.order_by("position"):
+        try:
+            measured = measured_accuracy(source, access)
+        except LossNotComputedError:
+            computing.append(source)
+        else:
+            found += [(source, measured)] if measured is not None else []
+    return found, computing
 
 
 def _money(run: Run) -> RunMoney:

@@ -3,19 +3,20 @@ chooses, and only as far as nothing before them is open.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from routing.core.reference.audit import ALARM, AuditProcess
 from routing.models import AuditedItem, Run
 
 AT_ONCE, MOST_AT_ONCE = 50, 2_000
 """Marked items that are read together: few at first, as most often the next one is open, then more."""
-OPEN = object()
-"""The outcome of a marked item for which an answer is missing."""
+OPEN, UNCOMPUTED = object(), object()
+"""The outcome of a marked item for which an answer is missing, or the loss of its label."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,15 @@ class AuditState:
         Those that count so far, and on how many of them the delivered label differs.
     wealth : float
         W: at `ALARM` it warns.
+    computing : bool
+        Whether the next one waits for its loss, which a job computes.
     """
 
     marked: int
     audited: int
     differ: int
     wealth: float
+    computing: bool = False
 
     @property
     def alarm(self) -> bool:
@@ -45,7 +49,7 @@ class AuditState:
 @dataclass(frozen=True)
 class Counted:
     """What is kept with the run of the marked items that count so far, so that an answer need not read them
-    again: the last of them, by place and item, how many there are, and the process.
+    again: the last of them, by place and item, how many there are, and the process. `computing` is not kept.
     """
 
     place: int = -1
@@ -53,6 +57,7 @@ class Counted:
     audited: int = 0
     differ: int = 0
     process: AuditProcess = field(default_factory=AuditProcess)
+    computing: bool = False
 
     @classmethod
     def of(cls, run: Run) -> "Counted":
@@ -75,9 +80,28 @@ class Counted:
 
 
 Outcomes = Callable[[Counted, int], list[tuple[int, int, object]]]
-"""Of the next marked items after those that count, at most so many: place, item and `OPEN`, None for what is
-no audit, or whether the delivered label differs.
+"""Of the next marked items after those that count, at most so many: place, item and `OPEN`, `UNCOMPUTED`,
+None for what is no audit, or whether the delivered label differs.
 """
+
+
+def state_of(run: Run, further: Callable[[Run, Counted], Counted]) -> AuditState:
+    """What an audit has found so far by `further`; after an alarm as it was then."""
+    counted = Counted.of(run) if run.audit_alarm_at else further(run, Counted.of(run))
+    return AuditState(
+        run.audited_items.count(),
+        counted.audited,
+        counted.differ,
+        counted.process.highest,
+        counted.computing,
+    )
+
+
+def computing_in_words(state: AuditState) -> list[str]:
+    """That it waits for a loss, in a sentence in the language that is on; nothing where it does not."""
+    if not state.computing:
+        return []
+    return [_("The loss of a label is still being computed; what comes behind it is counted after that.")]
 
 
 def count_on(counted: Counted, outcomes: Outcomes, *, eta: float) -> Counted:
@@ -86,7 +110,7 @@ def count_on(counted: Counted, outcomes: Outcomes, *, eta: float) -> Counted:
     """
     count = AT_ONCE
     while found := outcomes(counted, count):
-        seen = list(takewhile(lambda one: one[2] is not OPEN, found))
+        seen = list(takewhile(lambda one: one[2] not in (OPEN, UNCOMPUTED), found))
         differ = [outcome for _place, _item, outcome in seen if isinstance(outcome, bool)]
         if seen:
             counted = Counted(
@@ -96,7 +120,9 @@ def count_on(counted: Counted, outcomes: Outcomes, *, eta: float) -> Counted:
                 counted.differ + sum(differ),
                 counted.process.after(differ, eta),
             )
-        if len(seen) < len(found) or len(found) < count:
+        if len(seen) < len(found):
+            return replace(counted, computing=found[len(seen)][2] is UNCOMPUTED)
+        if len(found) < count:
             break
         count = min(2 * count, MOST_AT_ONCE)
     return counted

@@ -15,8 +15,12 @@ from annotation.labelling.labels_of_record import unsettled
 from annotation.models import Project, WorkBatch, WorkItem
 from annotation.task_types import TASK_TYPES
 from routing.common.states import ROUTED, State
+from routing.core.losses import is_quick, make_loss
 from routing.models import Run
 from routing.runs.events import CALIBRATION_DONE, calibration_done, run_completed
+from routing.runs.expert.audit import audit_state
+from routing.runs.expert.requests import undecided
+from routing.runs.later.audit import later_audit_state
 
 # More than can be submitted at one moment: above it, no other request can be finishing the batch meanwhile.
 CROWD = 200
@@ -42,9 +46,10 @@ def run_of_batch(batch: WorkBatch) -> Run | None:
 
 
 def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
-    """Complete the run if nothing is left but `ended` of what people label since its routing, and they differ
-    about nothing. Where Dawid-Skene is to settle what they differ about, a job is made that does it; of the
-    audit of later items a reviewer decides, as in the calibration set.
+    """Complete the run if nothing is left but `ended` of what people label since its routing, they differ
+    about nothing, and no loss of their labels is still to be computed. Where Dawid-Skene is to settle what
+    they differ about, a job is made that does it; of the audit of later items a reviewer decides, as in the
+    calibration set.
 
     Call it in the transaction that ends that, or settles an item.
     """
@@ -67,12 +72,24 @@ def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
         if unsettled(WorkItem.objects.filter(batch=run.routed_batch_id)).exists():
             _settle_by_job(run)
         return False
+    if _waits_for_losses(run):
+        return False
     completed = Run.objects.filter(pk=run.pk, state=State.LABELLING).update(
         state=State.COMPLETE, completed_at=timezone.now()
     )
     if completed:
         run_completed(run)
     return bool(completed)
+
+
+def _waits_for_losses(run: Run) -> bool:
+    """Whether an item may still go to the expert, or an audit sound its alarm, once losses are computed: the
+    job that computes them completes the run.
+    """
+    if is_quick(make_loss(run.loss, run.loss_params)):
+        return False
+    state = audit_state(run) if run.by_expert else later_audit_state(run)
+    return state.computing or bool(undecided(run))
 
 
 def calibration_ended(run: Run, ended: WorkItem | None = None) -> None:

@@ -15,7 +15,7 @@ from annotation.jobs.context import JobContext
 from annotation.labelling.labels_of_record import batches_with_overlap, record_values
 from annotation.models import Label, Project
 from annotation.words import Words
-from routing.core.losses import Loss, losses_of
+from routing.core.losses import Loss, LossNotComputedError, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.core_language import in_words, refusal_in_words
@@ -152,7 +152,13 @@ def _records(project: Project, item_ids: Sequence[int], hidden: Collection[int])
 def _wrong(labels: Sequence[Any], answers: Sequence[Any], loss: Loss | None) -> list[bool]:
     if loss is None or not labels:
         return [answer != label for label, answer in zip(labels, answers, strict=True)]
-    losses = losses_of(loss, [as_text(label) for label in labels], [as_text(value) for value in answers])
+    try:
+        losses = losses_of(loss, [as_text(label) for label in labels], [as_text(value) for value in answers])
+    except LossNotComputedError:
+        raise InputError(
+            _("The losses that this score is learnt from are still being computed. Try again in a moment."),
+            where="score_params",
+        ) from None
     return [bool(value) for value in losses > (0 if loss.binary else losses.mean())]
 
 

@@ -18,6 +18,7 @@ from annotation.models import Item, Project
 from annotation.permissions import Access
 from annotation.task_types import TASK_TYPES
 from routing.common.states import OPEN
+from routing.core.losses import LossNotComputedError
 from routing.models import Prediction, RunSource, Source
 from routing.sources.backends import backend_class
 from routing.sources.known_answers import JudgedAnswer, remembered_value
@@ -104,6 +105,8 @@ class Health:
         Answers that are no labels as they are spelled, with how often they come, the commonest first.
     measured
         How often it was right in runs that are analysed.
+    computing
+        Whether the losses that this is counted by are still being computed; `measured` is None until then.
     """
 
     source: Source
@@ -117,6 +120,7 @@ class Health:
     agreements: tuple[Agreement, ...] = ()
     spellings: tuple[tuple[str, int], ...] = ()
     measured: MeasuredAccuracy | None = None
+    computing: bool = False
 
     @property
     def missing(self) -> int:
@@ -145,8 +149,11 @@ def health_of(source: Source, access: Access) -> Health:
         # What is counted of a handful of answers tells what some of them are.
         shown=shown and mine.basis != "try" and (names_items or len(mine.answers) >= ENOUGH_TO_COUNT),
         spellings=_spellings(mine.answers) if shown else (),
-        measured=measured_accuracy(source, access),
     )
+    try:
+        health = replace(health, measured=measured_accuracy(source, access))
+    except LossNotComputedError:
+        health = replace(health, computing=True)
     if not health.shown:
         return health
     classes = _classes(project, mine.answers)

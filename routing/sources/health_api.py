@@ -137,7 +137,12 @@ class HealthBody(serializers.Serializer[Any]):
     agreement = SourcesAgreementBody(many=True)
     spellings = SpellingBody(many=True)
     mends = MendsBody(help_text="As they are read now.")
-    measured = MeasuredAccuracyBody(allow_null=True, help_text="Null before a run of it is analysed.")
+    measured = MeasuredAccuracyBody(
+        allow_null=True, help_text="Null before a run of it is analysed, and while `computing`."
+    )
+    computing = serializers.BooleanField(
+        help_text="The losses that `measured` is counted by are still being computed."
+    )
 
 
 def health_content(health: Health) -> dict[str, Any]:
@@ -165,6 +170,7 @@ def health_content(health: Health) -> dict[str, Any]:
         "spellings": [{"answer": text, "count": count} for text, count in health.spellings],
         "mends": mends_content(mends_of(health.source)),
         "measured": measured_content(health.measured) if health.measured else None,
+        "computing": health.computing,
     }
 
 

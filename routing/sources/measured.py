@@ -86,7 +86,10 @@ class MeasuredAccuracy:
 
 
 def measured_accuracy(source: Source, access: Access) -> MeasuredAccuracy | None:
-    """None where it may not be seen by this person now, and where no analysed run has such items."""
+    """None where it may not be seen by this person now, and where no analysed run has such items.
+
+    Raises LossNotComputedError where losses are still to be computed, which a job does.
+    """
     project = source.project
     if not may_see_model_output(project, access):
         return None

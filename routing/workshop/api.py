@@ -75,6 +75,9 @@ class CandidateBody(serializers.Serializer[Any]):
     asked = serializers.IntegerField()
     usable = serializers.IntegerField()
     wrong = serializers.IntegerField()
+    computing = serializers.IntegerField(
+        help_text="Usable answers whose loss is still being computed; until then nothing is said of errors."
+    )
     error = serializers.FloatField(allow_null=True, help_text="Share of usable answers that are wrong.")
     low = serializers.FloatField(allow_null=True, help_text="Of its exact 95 % interval.")
     high = serializers.FloatField(allow_null=True)
@@ -224,6 +227,7 @@ def _content(one: CandidateResult) -> dict[str, Any]:
         "asked": one.asked,
         "usable": len(one.usable),
         "wrong": one.wrong,
+        "computing": one.computing,
         "error": one.error,
         "low": one.low,
         "high": one.high,

@@ -1,7 +1,7 @@
 """What came of candidates on the development items: how often each is wrong, what it costs."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,7 +18,7 @@ from annotation.labelling.label_queries import in_words
 from annotation.models import Item, Project
 from routing.core.experiment.paired import mcnemar
 from routing.core.experiment.reliability import interval, reliability
-from routing.core.losses import Loss, LossError, losses_of
+from routing.core.losses import Loss, LossError, LossNotComputedError, each_loss, is_quick, losses_of
 from routing.models import ItemScore, Prediction, PromptCandidate, Source
 from routing.runs.plan_options import loss_of
 from routing.sources.backend_for import context_of, params_of, prompt_of
@@ -31,7 +31,9 @@ from routing.workshop.development import labelled_items
 
 @dataclass(frozen=True)
 class OneAnswer:
-    """`wrong` is None where the answer cannot be used, `u` its uncertainty score where it has one."""
+    """`wrong` is None where the answer cannot be used, or its loss is still being computed, `u` its
+    uncertainty score where it has one.
+    """
 
     value: Value | None
     reason: str
@@ -40,6 +42,10 @@ class OneAnswer:
     cost: Decimal
     tokens_in: int | None
     tokens_out: int | None
+
+    @property
+    def computing(self) -> bool:
+        return self.wrong is None and self.value is not None
 
 
 @dataclass(frozen=True)
@@ -64,24 +70,33 @@ class CandidateResult:
 
     @property
     def usable(self) -> list[OneAnswer]:
-        return [one for one in self.answers.values() if one.wrong is not None]
+        return [one for one in self.answers.values() if one.value is not None]
+
+    @property
+    def computing(self) -> int:
+        """Usable answers whose loss is still being computed: until then nothing is said of errors."""
+        return sum(one.computing for one in self.usable)
+
+    @property
+    def _judged(self) -> list[OneAnswer]:
+        return [] if self.computing else self.usable
 
     @property
     def wrong(self) -> int:
-        return sum(bool(one.wrong) for one in self.usable)
+        return sum(bool(one.wrong) for one in self._judged)
 
     @property
     def error(self) -> float | None:
-        return self.wrong / len(self.usable) if self.usable else None
+        return self.wrong / len(self._judged) if self._judged else None
 
     @property
     def low(self) -> float | None:
         """Of the exact 95 % interval of the error."""
-        return interval(self.wrong, len(self.usable))["low"] if self.usable else None
+        return interval(self.wrong, len(self._judged))["low"] if self._judged else None
 
     @property
     def high(self) -> float | None:
-        return interval(self.wrong, len(self.usable))["high"] if self.usable else None
+        return interval(self.wrong, len(self._judged))["high"] if self._judged else None
 
     @property
     def usable_share(self) -> float | None:
@@ -113,7 +128,7 @@ class CandidateResult:
     @property
     def ece(self) -> float | None:
         """By how much that differs from how often it is right; None without a score."""
-        scored = [one for one in self.usable if one.u is not None]
+        scored = [one for one in self._judged if one.u is not None]
         if not scored:
             return None
         u = np.array([one.u for one in scored], dtype=float)
@@ -187,7 +202,8 @@ def results_of(source: Source) -> list[CandidateResult]:
 def mistakes_of(result: CandidateResult) -> list[Mistake]:
     project = result.candidate.project
     names, labels = choice_names(project), _known(project)
-    wrong = {pk: one for pk, one in result.answers.items() if one.wrong is not False and pk in labels}
+    told = {pk: one for pk, one in result.answers.items() if not one.computing and pk in labels}
+    wrong = {pk: one for pk, one in told.items() if one.wrong is not False}
     items = Item.objects.select_related("image").in_bulk(list(wrong))
     return [
         Mistake(items[pk], in_words(labels[pk], names), _in_words(wrong[pk], names), wrong[pk].reason)
@@ -200,6 +216,7 @@ def compared(first: CandidateResult, second: CandidateResult) -> Comparison:
     names, labels = choice_names(project), _known(project)
     held = {one.item_id: one for one in labelled_items(project).select_related("item__image")}
     both = [pk for pk in held if pk in first.answers and pk in second.answers]
+    both = [pk for pk in both if not (first.answers[pk].computing or second.answers[pk].computing)]
     rows, only, alike = [], [0, 0], Alike(project)
     for pk in both:
         one, other = first.answers[pk], second.answers[pk]
@@ -232,6 +249,7 @@ def _answers(
     scores = ItemScore.objects.filter(prediction__in=rows, reason="")
     scored = {(pk, name): u for pk, name, u in scores.values_list("prediction_id", "name", "value")}
     errors, names = _Errors(source.project, known), _scores(source, candidates)
+    errors.look_up([(row["item_id"], row["value"]) for row in rows.values("item_id", "value")])
     return {
         one.number: {
             row["item_id"]: OneAnswer(
@@ -256,24 +274,33 @@ class _Errors:
 
     def __init__(self, project: Project, known: Mapping[int, Value]) -> None:
         self._alike = Alike(project)
-        self._known, self._seen = known, dict[tuple[str, str], bool]()
+        self._known, self._seen = known, dict[tuple[str, str], bool | None]()
         self._now = replaced_labels(project).now
         self._loss: Loss | None = None
         with suppress(HypacError):  # this server cannot compute it
             loss = loss_of(project, "", {}).computed_here
             self._loss = loss if loss is not None and loss.binary else None
 
-    def wrong(self, item: int, answer: Value) -> bool:
+    def look_up(self, answers: Iterable[tuple[int, Value | None]]) -> None:
+        """Find these losses together; those of a slow loss are stored, or wanted from now on."""
+        if self._loss is not None and not is_quick(self._loss):
+            given = [(item, self._now(answer)) for item, answer in answers if answer is not None]
+            each_loss(self._loss, [(as_text(self._known[item]), as_text(answer)) for item, answer in given])
+
+    def wrong(self, item: int, answer: Value) -> bool | None:
+        """None while the loss is still being computed."""
         label, answer = self._known[item], self._now(answer)
         pair = as_text(label), as_text(answer)
         if pair not in self._seen:
             self._seen[pair] = self._differ(label, answer)
         return self._seen[pair]
 
-    def _differ(self, label: Value, answer: Value) -> bool:
+    def _differ(self, label: Value, answer: Value) -> bool | None:
         if self._loss is not None:
             try:
                 return bool(losses_of(self._loss, [as_text(label)], [as_text(answer)])[0])
+            except LossNotComputedError:
+                return None
             except LossError:
                 pass
         return not self._alike(label, answer)

@@ -256,6 +256,7 @@ class Health(TypedDict):
     spellings: list[dict[str, Any]]
     mends: Mends
     measured: dict[str, Any] | None
+    computing: bool
 
 
 class Outlook(TypedDict):

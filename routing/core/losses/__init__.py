@@ -25,6 +25,7 @@ from routing.core.losses.boxes import BoxesRightKind, BoxF1Kind
 from routing.core.losses.cosine_distance import CosineDistanceKind
 from routing.core.losses.exact_match import ExactMatchKind
 from routing.core.losses.imports import is_path
+from routing.core.losses.looked_up import LookedUpLoss, LossNotComputedError, is_quick, looked_up_if_slow
 from routing.core.losses.masks import MaskDiceKind, MasksRightKind
 from routing.core.losses.math_equivalence import MathEquivalenceKind
 from routing.core.losses.measured_elsewhere import MeasuredElsewhere, MeasuredElsewhereKind
@@ -58,10 +59,13 @@ __all__ = [
     "Loss",
     "LossError",
     "LossKind",
+    "LossNotComputedError",
     "LossUnavailableError",
     "MeasuredElsewhere",
     "alike_by",
+    "each_loss",
     "imported_paths",
+    "is_quick",
     "losses_of",
     "make_loss",
     "sorts_labels",
@@ -79,6 +83,8 @@ def imported_paths(name: str, params: Mapping[str, Any] | None = None) -> tuple[
 
 def make_loss(name: str, params: Mapping[str, Any] | None = None, *, allow_import: bool = True) -> Loss:
     """The loss called ``name`` with its parameters; the same arguments give the same object.
+
+    Where slow losses may not be computed (`routing.core.losses.looked_up`), it is what looks one up.
 
     Parameters
     ----------
@@ -103,7 +109,7 @@ def make_loss(name: str, params: Mapping[str, Any] | None = None, *, allow_impor
         text = json.dumps(dict(params or {}), sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise LossError(say("loss.not_json", loss=repr(name), error=str(error))) from error
-    return _made(name, text)
+    return looked_up_if_slow(_made(name, text), name, text)
 
 
 @lru_cache(maxsize=256)
@@ -136,6 +142,20 @@ def losses_of(loss: Loss, labels: Sequence[str], predictions: Sequence[str]) -> 
         row = int(outside[0])
         raise LossError(say(IN_ROW, row=row, error=outside_range(loss, values[row])))
     return values
+
+
+def each_loss(loss: Loss, pairs: Sequence[tuple[str, str]]) -> list[float | LossError]:
+    """Of each pair of a label and a prediction its loss, or why it has none."""
+    if isinstance(loss, LookedUpLoss):
+        loss.fetch(pairs)  # together
+    return [_loss_or_why(loss, *pair) for pair in pairs]
+
+
+def _loss_or_why(loss: Loss, label: str, prediction: str) -> float | LossError:
+    try:
+        return float(losses_of(loss, [label], [prediction])[0])
+    except LossError as error:
+        return error
 
 
 SAYS = {

@@ -30,6 +30,7 @@ class ExactMatch:
     bound: float = 1.0
     binary: bool = True
     transitive: bool = True
+    quick: bool = True
 
     def __call__(self, label: str, prediction: str) -> float:
         return 0.0 if self.normalised(label) == self.normalised(prediction) else 1.0

@@ -30,6 +30,7 @@ class MeasuredElsewhere:
     binary: bool = False
     name: str = NAME
     bound: float = 1.0
+    quick: bool = True
 
     def __call__(self, label: str, prediction: str) -> float:
         """Raises `LossError`, whatever the two are."""

@@ -48,6 +48,7 @@ class Numeric:
     name: str = "numeric"
     bound: float = 1.0
     binary: bool = True
+    quick: bool = True
 
     @property
     def transitive(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -23,6 +23,7 @@ class OwnLoss:
     bound: float
     binary: bool
     function: Callable[[str, str], Any]
+    quick: bool = field(default=False, kw_only=True)
 
     def __call__(self, label: str, prediction: str) -> float:
         pair = {"loss": repr(self.name), "label": short(label), "prediction": short(prediction)}
@@ -102,10 +103,10 @@ def own_loss(path: str, params: Mapping[str, Any]) -> Loss:
         raise LossError(say("own.binary_bound", path=repr(path), bound=f"{bound:g}"))
     if not callable(found):
         raise LossError(say("own.not_callable", path=repr(path)))
-    batch = getattr(found, "many", None)
+    batch, quick = getattr(found, "many", None), getattr(found, "quick", False) is True
     if callable(batch):
-        return OwnBatchLoss(path, float(bound), binary, found, batch)
-    return OwnLoss(path, float(bound), binary, found)
+        return OwnBatchLoss(path, float(bound), binary, found, batch, quick=quick)
+    return OwnLoss(path, float(bound), binary, found, quick=quick)
 
 
 SAYS = {

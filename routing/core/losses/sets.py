@@ -51,6 +51,7 @@ class SetEqual:
     bound: float = 1.0
     binary: bool = True
     transitive: bool = True
+    quick: bool = True
 
     def __call__(self, label: str, prediction: str) -> float:
         truth, guess = _both(label, prediction, self.separator)
@@ -66,6 +67,7 @@ class Jaccard:
     bound: float = 1.0
     binary: bool = False
     transitive: bool = True
+    quick: bool = True
 
     def __call__(self, label: str, prediction: str) -> float:
         truth, guess = _both(label, prediction, self.separator)

@@ -29,6 +29,7 @@ class TokenF1:
     bound: float = 1.0
     binary: bool = False
     transitive: bool = True
+    quick: bool = True
 
     def __call__(self, label: str, prediction: str) -> float:
         truth, guess = self._tokens(label), self._tokens(prediction)

@@ -21,6 +21,7 @@ class ZeroOne:
     bound: float = 1.0
     binary: bool = True
     transitive: bool = True
+    quick: bool = True
 
     def __call__(self, label: str, prediction: str) -> float:
         return 0.0 if label == prediction else 1.0

@@ -4,7 +4,8 @@ The marked items are counted in the order of the queue, which is random, and onl
 them is open: who is fast, or slow at what is hard, does not choose the order.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
@@ -15,13 +16,12 @@ from annotation.common import audit
 from annotation.common.value_reader import as_text
 from annotation.labelling import queue
 from annotation.models import Label, WorkItem
-from routing.core.losses import Loss, make_loss
-from routing.core.reference.sources import equal, label_table
+from routing.common.computed_losses import losses_looked_up
 from routing.models import AuditedItem, ExpertRequest, Run
-from routing.runs.audits import OPEN, AuditState, Counted, count_on, find_alarm
+from routing.runs.audits import OPEN, UNCOMPUTED, AuditState, Counted, count_on, find_alarm, state_of
 from routing.runs.certify import mark_invalid
 from routing.runs.events import audit_alarm
-from routing.runs.expert.requests import ask_about
+from routing.runs.expert.requests import ask_about, same_labels, undecided
 
 Why = ExpertRequest.Why
 LATEST = 2**63 - 1
@@ -38,8 +38,7 @@ def audit_state(run: Run) -> AuditState:
     """What the audit has found so far; the wealth is the highest that it has had. After an alarm as it was
     then.
     """
-    counted = Counted.of(run) if run.audit_alarm_at else _further(run, Counted.of(run))
-    return AuditState(run.audited_items.count(), counted.audited, counted.differ, counted.process.highest)
+    return state_of(run, _further)
 
 
 def look_for_alarm(run: Run, item: int | None = None) -> None:
@@ -68,10 +67,12 @@ def _further(run: Run, counted: Counted) -> Counted:
     open. What its annotator could not label, or a second look decides, is no audit; what the expert could not
     label counts as if they differed.
     """
-    loss = make_loss(run.loss, run.loss_params)
 
     def outcomes(after: Counted, count: int) -> list[tuple[int, int, object]]:
-        return [(place, item, _outcome(loss, tuple(row))) for place, item, *row in _rows(run, after, count)]
+        rows = _rows(run, after, count)
+        with losses_looked_up(lambda: run.project):
+            found = _outcomes(run, {item: _Looked(*row) for _place, item, *row in rows})
+        return [(place, item, found[item]) for place, item, *_row in rows]
 
     return count_on(counted, outcomes, eta=float(run.accepted_error or 0))
 
@@ -108,17 +109,43 @@ def _labels(batch: int | None) -> QuerySet[Label]:
     return Label.objects.filter(work_item__batch=batch, item=OuterRef("item"))
 
 
-def _outcome(loss: Loss, row: tuple[Any, ...]) -> object:
-    """OPEN, None for what is no audit, or whether the two differ."""
-    state, label, why, expert_state, expert_label = row
-    if state in WorkItem.UNFINISHED:
+class _Looked(NamedTuple):
+    """What `_rows` has of an item."""
+
+    state: str | None
+    label: Any
+    why: str | None
+    expert_state: str | None
+    expert_label: Any
+
+    @property
+    def both(self) -> bool:
+        """Whether her label and the expert's are there, and audited."""
+        done = self.state not in WorkItem.UNFINISHED and self.expert_state not in WorkItem.UNFINISHED
+        return done and self.why == Why.AUDIT and None not in (self.label, self.expert_label)
+
+
+def _outcomes(run: Run, rows: Mapping[int, _Looked]) -> dict[int, object]:
+    """By item OPEN, UNCOMPUTED, None for what is no audit, or whether the two differ."""
+    waiting = {label.item_id for label in undecided(run, [item for item, row in rows.items() if not row.why])}
+    # As answers are compared (`routing.core.reference.sources.equal`): the second is taken for the true one.
+    pairs = {item: (as_text(row.expert_label), as_text(row.label)) for item, row in rows.items() if row.both}
+    found = {
+        item: UNCOMPUTED if item in waiting else _without_loss(row)
+        for item, row in rows.items()
+        if not row.both
+    }
+    same = same_labels(run, list(pairs.values()))
+    told = {item: UNCOMPUTED if one is None else not one for item, one in zip(pairs, same, strict=True)}
+    return found | told
+
+
+def _without_loss(row: _Looked) -> object:
+    if row.state in WorkItem.UNFINISHED:
         return OPEN
-    if label is None or why != Why.AUDIT:
+    if row.label is None or row.why != Why.AUDIT:
         return None
-    if expert_state in WorkItem.UNFINISHED:
+    if row.expert_state in WorkItem.UNFINISHED:
         return OPEN
-    if expert_label is None:
-        # Or whoever decides that nobody can label it could keep mistakes from being seen.
-        return True if expert_state == WorkItem.State.UNLABELABLE else None
-    pair = label_table([(as_text(label), as_text(expert_label))], 2)
-    return not bool(equal(pair[:, 0], pair[:, 1], loss)[0])
+    # Or whoever decides that nobody can label it could keep mistakes from being seen.
+    return True if row.expert_state == WorkItem.State.UNLABELABLE else None

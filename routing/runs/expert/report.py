@@ -16,7 +16,7 @@ from routing.core.reference.sources import CHECKED, EXPERT, PERSON
 from routing.core.reference.ways import ALONE, EVERYTHING, PEOPLES_WORD, WITH_PEOPLE
 from routing.core_language import stored_in_words
 from routing.models import Certificate, Run
-from routing.runs.audits import AuditState
+from routing.runs.audits import AuditState, computing_in_words
 from routing.runs.expert.analyse import PEOPLE, REFERENCES, SLICES
 from routing.runs.expert.audit import audit_state
 from routing.runs.expert.final import FinalState, final_state
@@ -170,6 +170,7 @@ def audit_in_words(run: Run, state: AuditState | None) -> list[str]:
         _("The evidence that people err on more than %(accepted)s is %(wealth)s; at %(alarm)s it warns.")
         % {"accepted": accepted, "wealth": floatformat(state.wealth, 1), "alarm": floatformat(ALARM)},
         alarm,
+        *computing_in_words(state),
     ]
 
 

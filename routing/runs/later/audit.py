@@ -18,15 +18,16 @@ from annotation.common import audit
 from annotation.common.bulk import copy_rows
 from annotation.common.ranges import of_items
 from annotation.common.replaced_labels import replaced_labels
-from annotation.common.value_reader import Value, as_text
+from annotation.common.value_reader import as_text
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import record_rows
 from annotation.models import WorkItem
+from routing.common.computed_losses import losses_looked_up
 from routing.core import sampling
-from routing.core.losses import Loss, LossError, losses_of, make_loss
+from routing.core.losses import LossError, LossUnavailableError, each_loss, make_loss
 from routing.core.reference.audit import audited, queue_order
 from routing.models import AuditedItem, Intake, Route, Run
-from routing.runs.audits import OPEN, AuditState, Counted, count_on, find_alarm
+from routing.runs.audits import OPEN, UNCOMPUTED, AuditState, Counted, count_on, find_alarm, state_of
 from routing.runs.certify import mark_invalid
 from routing.runs.events import audit_alarm
 from routing.runs.usable_answers import usable_values
@@ -67,8 +68,7 @@ def mark_later_items(run: Run, ids: Sequence[int]) -> None:
 
 def later_audit_state(run: Run) -> AuditState:
     """What the audit has found so far; after an alarm as it was then."""
-    counted = Counted.of(run) if run.audit_alarm_at else _further(run, Counted.of(run))
-    return AuditState(run.audited_items.count(), counted.audited, counted.differ, counted.process.highest)
+    return state_of(run, _further)
 
 
 def look_for_drift(run: Run, item: int | None = None) -> None:
@@ -102,16 +102,17 @@ def _further(run: Run, counted: Counted) -> Counted:
         behind = Q(place__gt=after.place) | Q(place=after.place, item__gt=after.item)
         marked = AuditedItem.objects.filter(behind, run=run).order_by("place", "item")
         rows = list(marked.values_list("place", "item")[:count])
-        found = _outcomes(run, [item for _place, item in rows])
+        with losses_looked_up(lambda: run.project):
+            found = _outcomes(run, [item for _place, item in rows])
         return [(place, item, found[item]) for place, item in rows]
 
     return count_on(counted, outcomes, eta=float(run.epsilon))
 
 
 def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
-    """Of marked items: OPEN, None for what is no audit any more, or whether a person gives another label than
-    the model's that the policy delivers. What the policy sends to people is no error, and what nobody can
-    label is one.
+    """Of marked items: OPEN, UNCOMPUTED, None for what is no audit any more, or whether a person gives
+    another label than the model's that the policy delivers. What the policy sends to people is no error, and
+    what nobody can label is one.
     """
     answers, batch = policy_answers(run, items), run.later_audit_batch_id
     found: dict[int, object] = dict.fromkeys(items, False)
@@ -124,12 +125,17 @@ def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
     work = WorkItem.objects.filter(of_items("item", asked), batch=batch)
     for item, state in work.values_list("item_id", "state"):
         states[item].add(state)
+    labelled = {
+        item: (as_text(replaced.now(record.value)), as_text(replaced.now(json.loads(answers[item]))))
+        for item in asked
+        if (record := records.get(item)) is not None and record.batch_id == batch
+    }
+    losses = each_loss(loss, list(labelled.values()))
+    found |= {item: _differs(value) for item, value in zip(labelled, losses, strict=True)}
     for item in asked:
-        record = records.get(item)
-        if record is not None and record.batch_id == batch:
-            answer = replaced.now(json.loads(answers[item]))
-            found[item] = _differs(loss, replaced.now(record.value), answer)
-        elif State.OPEN in states[item] or State.LEASED in states[item]:
+        if item in labelled:
+            continue
+        if State.OPEN in states[item] or State.LEASED in states[item]:
             found[item] = OPEN
         elif State.UNLABELABLE in states[item]:
             # Or whoever decides that nobody can label it could keep errors from being seen.
@@ -140,11 +146,11 @@ def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
     return found
 
 
-def _differs(loss: Loss, label: Value, answer: Value) -> bool:
-    try:
-        return bool(losses_of(loss, [as_text(label)], [as_text(answer)])[0] > 0)
-    except LossError:
-        return True  # a label that the loss cannot read is none that the answer could agree with
+def _differs(loss: float | LossError) -> object:
+    if isinstance(loss, LossUnavailableError):
+        return UNCOMPUTED
+    # A label that the loss cannot read is none that the answer could agree with.
+    return isinstance(loss, LossError) or loss > 0
 
 
 def policy_answers(run: Run, items: Sequence[int]) -> dict[int, str]:

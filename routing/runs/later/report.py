@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from annotation.templatetags.hypac import number, percent
 from routing.core.reference.audit import ALARM
 from routing.models import Intake, Run
-from routing.runs.audits import AuditState
+from routing.runs.audits import AuditState, computing_in_words
 from routing.runs.labelled_elsewhere import audit_elsewhere_in_words
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.intakes import unfinished_intake
@@ -106,5 +106,6 @@ def later_audit_in_words(run: Run, state: AuditState | None) -> list[str]:
         )
         if run.audit_alarm_at
         else _("It has sounded no alarm."),
+        *computing_in_words(state),
         *audit_elsewhere_in_words(run),
     ]

@@ -6,6 +6,7 @@ import pytest
 
 from annotation.labelling.alike import Alike
 from testbed.worlds import Answers, make_world
+from tests.routing.runs.slow_loss import PATH, SLOW
 
 pytestmark = pytest.mark.django_db
 BOXES = Answers(
@@ -26,3 +27,14 @@ def test_a_runs_own_loss_says_it_for_its_batches_and_is_asked_for_once(django_as
         assert not in_run(cat_at(0), cat_at(8))
         assert in_run(cat_at(0), cat_at(1))
         assert in_run.given_by_most([cat_at(0), cat_at(1), cat_at(8)]) == cat_at(0)
+
+
+def test_a_loss_that_may_be_slow_is_not_asked_while_labels_are_stored(settings) -> None:
+    settings.HYPAC_LOSSES = [PATH]
+    world = make_world(60, answers=BOXES)
+    world.project.loss = PATH
+    world.project.save()
+    SLOW.pairs.clear()
+    alike = Alike(world.project)
+    assert alike(cat_at(0), cat_at(8))  # by the usual loss of boxes
+    assert not SLOW.pairs

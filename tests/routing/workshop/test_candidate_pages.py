@@ -18,6 +18,7 @@ from routing.workshop.development import (
     development_items,
 )
 from testbed.worlds import make_world
+from tests.routing.runs.slow_loss import PATH, SLOW, compute_all
 from tests.routing.workshop.workshop import Workshop, label_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -98,3 +99,30 @@ def test_programs_do_the_same(workshop: Workshop, client_of: Any) -> None:
     ]
     assert asked("GET", "api_candidate", pk, 2)["estimate"]["missing"] == 0
     assert asked("POST", "api_candidate_use", pk, 2)["in_force"]
+
+
+def test_a_slow_loss_is_computed_by_a_job_and_no_page_waits_for_it(
+    workshop: Workshop, client_of: Any, settings: Any
+) -> None:
+    settings.HYPAC_LOSSES = [PATH]
+    workshop.project.loss = PATH
+    workshop.project.save()
+    workshop.drawn()
+    workshop.ran(workshop.written())
+    SLOW.pairs.clear()
+    client = client_of(workshop.project.created_by)
+    address = reverse("api_candidates", args=[workshop.project.slug, workshop.source.pk])
+    page = reverse("candidate", args=[workshop.project.slug, workshop.source.pk, 2])
+    said = client.get(address).json()["results"][1]
+    assert (said["asked"], said["usable"], said["computing"], said["error"]) == (20, 20, 20, None)
+    shown = client.get(page).content.decode()
+    assert "losses are still being computed" in shown
+    assert "Differs from people, or not usable" not in shown
+    assert not SLOW.pairs
+    compute_all(workshop.project)
+    asked = len(SLOW.pairs)
+    assert 0 < asked <= 3
+    said = client.get(address).json()["results"][1]
+    assert (said["computing"], said["error"]) == (0, pytest.approx(said["wrong"] / 20))
+    assert "losses are still being computed" not in client.get(page).content.decode()
+    assert len(SLOW.pairs) == asked

@@ -1,0 +1,114 @@
+"""The job "compute_losses": losses that requests want and may not compute, as they may be slow.
+
+Which are wanted stands in the table `ComputedLoss`. When none is left, it goes on with what waits for them:
+the expert's second looks, audits, and the end of a run.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
+
+from annotation.jobs.context import JobContext
+from annotation.models import Project
+from annotation.words import Words
+from routing.common.states import ROUTED
+from routing.core.losses import Loss, LossError, LossUnavailableError, losses_of, make_loss
+from routing.core.losses.base import BatchLoss
+from routing.core.messages import CoreError
+from routing.models import ComputedLoss, Run
+from routing.runs.chains import no_losses
+from routing.runs.complete import complete_if_done
+from routing.runs.expert.audit import look_for_alarm
+from routing.runs.expert.requests import ask_where_computed
+from routing.runs.later.audit import look_for_drift
+
+AT_ONCE = 200
+STORE_SECONDS = 5.0
+"""What was computed is stored after so long: an attempt that is broken off begins there again."""
+
+
+def compute_losses(context: JobContext) -> dict[str, Any]:
+    """Raises JobFailedError, which may do better later where what computes a loss failed."""
+    wanted = context.job.project.computed_losses.filter(computed_at__isnull=True).order_by(
+        "loss", "params", "pk"
+    )
+    done = 0
+    while rows := list(wanted[:AT_ONCE]):
+        for stored in _parts(context, _values(rows)):
+            done += len(stored)
+            with context.chunk(done=done, stage=Words(gettext_noop("Losses"))):
+                ComputedLoss.objects.bulk_update(stored, ["value", "label", "answer", "computed_at"])
+    for run in _waiting_runs(context.job.project):
+        with context.chunk():
+            _go_on(run)
+    return {"computed": done}
+
+
+def _parts(context: JobContext, rows: Iterator[ComputedLoss]) -> Iterator[list[ComputedLoss]]:
+    """What was computed, as it is to be stored together."""
+    part: list[ComputedLoss] = []
+    since = time.monotonic()
+    for row in rows:
+        part.append(row)
+        if time.monotonic() - since > STORE_SECONDS or context.pausing:
+            yield part
+            context.stop_if_asked()
+            part, since = [], time.monotonic()
+    if part:
+        yield part
+
+
+def _values(rows: Sequence[ComputedLoss]) -> Iterator[ComputedLoss]:
+    """The rows as they are to be stored, one after the other."""
+    try:
+        for (name, params), same in groupby(rows, key=lambda row: (row.loss, row.params)):
+            ones = list(same)
+            for row, value in zip(ones, _losses(make_loss(name, json.loads(params)), ones), strict=True):
+                row.value, row.label, row.answer, row.computed_at = value, "", "", Now()
+                yield row
+    except CoreError as error:
+        raise no_losses(error) from error
+
+
+def _losses(loss: Loss, rows: Sequence[ComputedLoss]) -> Iterator[float | None]:
+    """Of each row its loss, None where it has none; as they are computed."""
+    if isinstance(loss, BatchLoss):
+        try:
+            yield from losses_of(loss, [row.label for row in rows], [row.answer for row in rows]).tolist()
+            return
+        except LossUnavailableError:
+            raise
+        except LossError:
+            pass  # of one of them at least: each is asked about
+    for row in rows:
+        yield _loss(loss, row)
+
+
+def _loss(loss: Loss, row: ComputedLoss) -> float | None:
+    try:
+        return float(losses_of(loss, [row.label], [row.answer])[0])
+    except LossUnavailableError:
+        raise
+    except LossError:
+        return None
+
+
+def _waiting_runs(project: Project) -> list[Run]:
+    return list(project.runs.filter(state__in=ROUTED, routed_at__isnull=False).order_by("number"))
+
+
+def _go_on(run: Run) -> None:
+    """Do what waited for losses. What is not computed yet wants another job."""
+    if run.by_expert:
+        ask_where_computed(run)
+        if run.audit_share:
+            look_for_alarm(run)
+    elif run.later_audit_share:
+        look_for_drift(run)
+    if run.state == Run.State.LABELLING:
+        complete_if_done(run)
