@@ -53,11 +53,12 @@ class Alike:
         found: list[Hashable] = [self._kind.comparable(answer) for answer in answers]
         if self._by_loss is None:
             return found
+        alike = self._pairs(answers)
         left = sorted(range(len(values)), key=lambda place: str(found[place]))
         while left:
-            counts = self._counts([answers[place] for place in left])
+            counts = [sum(alike[place][other] for other in left) for place in left]
             chosen = left[counts.index(max(counts))]
-            same = [place for place in left if self(answers[chosen], answers[place])]
+            same = [place for place in left if alike[chosen][place]]
             for place in same:
                 found[place] = found[chosen]
             left = [place for place in left if place not in same]
@@ -69,4 +70,14 @@ class Alike:
             texts = [json.dumps(value) for value in values]
             number = Counter(texts)
             return [number[text] for text in texts]
-        return [sum(self(one, other) for other in values) for one in values]
+        return [sum(row) for row in self._pairs(values)]
+
+    def _pairs(self, values: Sequence[Value]) -> list[list[bool]]:
+        """Which are the same as which, each of two compared once."""
+        alike = [[True] * len(values) for _value in values]
+        for place, one in enumerate(values):
+            for other in range(place):
+                # In an order that does not depend on who answered first.
+                pair = sorted((values[other], one), key=str)
+                alike[place][other] = alike[other][place] = self(*pair)
+        return alike

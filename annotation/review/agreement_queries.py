@@ -1,11 +1,13 @@
 """Reading how far people agree, on items that several people have labelled."""
 
 import random
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet, Sum, TextField
+from django.db.models.functions import Cast, Length
 from scipy import sparse
 
 from annotation.common.replaced_labels import replaced_labels
@@ -21,6 +23,10 @@ State = WorkItem.State
 
 MAX_ITEMS = 4000
 """Of more items a random sample is taken, the same one each time."""
+MAX_CHARACTERS = 10_000_000
+"""Of answers that a loss compares, as it does boxes and masks, those to so few items are read, drawn at
+random, that they have no more together: a second or two of work.
+"""
 MAX_PEOPLE = 12
 """Whose answers are compared one by one: those with the most of them."""
 MAX_CONFUSION = 12
@@ -36,7 +42,8 @@ class AnnotatorAgreement:
 
     `answers` counts them. `share_equal_to_record` is in [0, 1], over the `settled` ones, whose item is;
     `kappa` is Cohen's with everybody else's answers, each pair of answers once. Both are None where nothing
-    can be compared. Of a project with more than MAX_ITEMS such items all three are those of a random sample.
+    can be compared. Of a project with more such items than MAX_ITEMS, or longer answers than MAX_CHARACTERS,
+    all three are those of a random sample.
     """
 
     answers: int
@@ -116,17 +123,30 @@ class _Several:
     answers: Answers
     units: list[Unit]
     people: list[int]
+    settled: Mapping[tuple[Unit, Hashable], bool]
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Of answers what counts of each, and by item and that whether it is what the item was settled to; what
+    is not settled is not there.
+    """
+
+    rows: list[tuple[Unit, int, Hashable]]
+    settled: Mapping[tuple[Unit, Hashable], bool]
 
 
 def agreement(project: Project) -> Agreement:
-    """All figures of the page on agreement: a few queries and at most MAX_ITEMS items."""
+    """All figures of the page on agreement: a few queries, at most MAX_ITEMS items and of boxes and masks at
+    most MAX_CHARACTERS.
+    """
     hidden = routing_port().hidden_batches(project=project)
     several = _several(project, hidden)
     answers = several.answers
     counts = answers.counts
     first, second = measures.pairs_of(answers)
     users = User.objects.in_bulk(several.people)
-    by_person = _by_person(project, several, first, second)
+    by_person = _by_person(several, first, second)
     choices = list(project.choices.all())
     interval = None
     kind = TASK_TYPES[project.task_type]
@@ -161,7 +181,7 @@ def agreement_by_annotator(project: Project) -> dict[int, AnnotatorAgreement]:
     before its run is analysed does not count.
     """
     several = _several(project, routing_port().hidden_batches(project=project))
-    return _by_person(project, several, *measures.pairs_of(several.answers))
+    return _by_person(several, *measures.pairs_of(several.answers))
 
 
 # --- The answers --------------------------------------------------------------------------------------------
@@ -180,36 +200,79 @@ def _several(project: Project, hidden: set[int]) -> _Several:
         routing_port().hidden_items(project=project, item_path="item")
     )
     ids = list(compared.order_by("pk").values_list("pk", flat=True))
-    chosen = ids if len(ids) <= MAX_ITEMS else random.Random(measures.SEED).sample(ids, MAX_ITEMS)  # noqa: S311
+    drawn = random.Random(measures.SEED)  # noqa: S311
+    chosen = ids if len(ids) <= MAX_ITEMS else drawn.sample(ids, MAX_ITEMS)
     units = set(WorkItem.objects.filter(pk__in=chosen).values_list("batch_id", "item_id"))
-    labels = Label.objects.filter(
-        item__in={item for _, item in units},
-        work_item__batch__in={batch for batch, _ in units},
-        superseded_by__isnull=True,
-    ).order_by("pk")
-    # Who decides where two differ is asked only there: such answers would make people seem to differ less.
-    labels = labels.exclude(work_item__batch__third_decides=True, work_item__slot__gt=1)
+    if TASK_TYPES[project.task_type].compared_by_loss:
+        in_order = sorted(units)
+        drawn.shuffle(in_order)
+        units = _as_many_as_are_read(in_order)
+    labels = _labels(units).order_by("pk")
     rows = labels.values_list("work_item__batch_id", "item_id", "annotator_id", "value")
     given = [
         ((batch, item), annotator, value) for batch, item, annotator, value in rows if (batch, item) in units
     ]
-    found = list(_compared(project, given))
-    answers, in_order, people = measures.answers_of(found)
-    return _Several(len(ids), answers, in_order, people)
+    found = _compared(project, given)
+    answers, in_order, people = measures.answers_of(found.rows)
+    return _Several(len(ids), answers, in_order, people, found.settled)
 
 
-def _compared(project: Project, given: list[tuple[Unit, int, Value]]) -> Iterator[tuple[Unit, int, Hashable]]:
-    """The same with what counts of each answer, in the same order."""
+def _labels(units: Collection[Unit]) -> QuerySet[Label]:
+    """The answers to these items, and maybe to others of their batches."""
+    labels = Label.objects.filter(
+        item__in={item for _, item in units},
+        work_item__batch__in={batch for batch, _ in units},
+        superseded_by__isnull=True,
+    )
+    # Who decides where two differ is asked only there: such answers would make people seem to differ less.
+    return labels.exclude(work_item__batch__third_decides=True, work_item__slot__gt=1)
+
+
+def _as_many_as_are_read(units: Sequence[Unit]) -> set[Unit]:
+    """The first of them whose answers have together at most MAX_CHARACTERS, at least one."""
+    long = Sum(Length(Cast("value", TextField())))
+    rows = _labels(units).order_by().values_list("work_item__batch_id", "item_id").annotate(long=long)
+    characters = {(batch, item): count for batch, item, count in rows}
+    so_far = accumulate(characters.get(unit, 0) for unit in units)
+    few = {unit for unit, count in zip(units, so_far, strict=True) if count <= MAX_CHARACTERS}
+    return few or set(units[:1])
+
+
+def _compared(project: Project, given: list[tuple[Unit, int, Value]]) -> _Compared:
+    """What counts of each answer, in the same order."""
     kind, now = TASK_TYPES[project.task_type], replaced_labels(project).now
+    records = _records(project, {unit for unit, _annotator, _value in given})
     if not kind.compared_by_loss:
-        yield from ((unit, annotator, kind.comparable(now(value))) for unit, annotator, value in given)
-        return
+        rows = [(unit, annotator, kind.comparable(now(value))) for unit, annotator, value in given]
+        record_says = {unit: kind.comparable(record) for unit, record in records.items()}
+        settled = {(unit, said): said == record_says[unit] for unit, _, said in rows if unit in records}
+        return _Compared(rows, settled)
     by_unit: dict[Unit, list[Value]] = {}
     for unit, _annotator, value in given:
         by_unit.setdefault(unit, []).append(value)
     alike = _by_batch(project, by_unit)
-    counts = {unit: iter(alike[unit[0]].comparable(values)) for unit, values in by_unit.items()}
-    yield from ((unit, annotator, next(counts[unit])) for unit, annotator, _value in given)
+    counts: dict[Unit, Iterator[Hashable]] = {}
+    settled = {}
+    for unit, values in by_unit.items():
+        # One item after the other: its answers are read once for all that they are compared with.
+        said = alike[unit[0]].comparable(values)
+        counts[unit] = iter(said)
+        if (record := records.get(unit)) is not None:
+            settled |= {(unit, one): alike[unit[0]](str(one), record) for one in dict.fromkeys(said)}
+    return _Compared([(unit, annotator, next(counts[unit])) for unit, annotator, _value in given], settled)
+
+
+def _records(project: Project, units: Collection[Unit]) -> dict[Unit, Value]:
+    """What items were settled to, as it is now."""
+    standing = Settlement.objects.filter(
+        item__in={item for _, item in units},
+        batch__in={batch for batch, _ in units},
+        superseded_by__isnull=True,
+        value__isnull=False,
+    ).values_list("batch_id", "item_id", "value")
+    now = replaced_labels(project).now
+    found = {(batch, item): now(value) for batch, item, value in standing.order_by("pk") if value is not None}
+    return {unit: found[unit] for unit in units if unit in found}
 
 
 def _by_batch(project: Project, units: Iterable[Unit]) -> dict[int, Alike]:
@@ -219,11 +282,9 @@ def _by_batch(project: Project, units: Iterable[Unit]) -> dict[int, Alike]:
 # --- Figures ------------------------------------------------------------------------------------------------
 
 
-def _by_person(
-    project: Project, several: _Several, first: Ints, second: Ints
-) -> dict[int, AnnotatorAgreement]:
+def _by_person(several: _Several, first: Ints, second: Ints) -> dict[int, AnnotatorAgreement]:
     answers = several.answers
-    equal_to_record = _equal_to_record(project, several)
+    equal_to_record = _equal_to_record(several)
     found = {}
     for index, person in enumerate(several.people):
         mine = answers.raters == index
@@ -240,37 +301,12 @@ def _by_person(
     return found
 
 
-def _equal_to_record(project: Project, several: _Several) -> Ints:
+def _equal_to_record(several: _Several) -> Ints:
     """Of each answer 1 if it is what the item was settled to, 0 if not, -1 where it is not settled."""
-    standing = Settlement.objects.filter(
-        item__in={item for _, item in several.units},
-        batch__in={batch for batch, _ in several.units},
-        superseded_by__isnull=True,
-        value__isnull=False,
-    ).values_list("batch_id", "item_id", "value")
-    kind, now = TASK_TYPES[project.task_type], replaced_labels(project).now
-    settled = {
-        (batch, item): now(value) for batch, item, value in standing.order_by("pk") if value is not None
-    }
     answers = several.answers
-    records = [settled.get(unit) for unit in several.units]
-
-    alike = _by_batch(project, several.units) if kind.compared_by_loss else {}
-
-    def equal(said: Hashable, record: Value, unit: Unit) -> bool:
-        if kind.compared_by_loss:
-            return alike[unit[0]](str(said), record)
-        return said == kind.comparable(record)
-
-    return np.array(
-        [
-            -1
-            if (record := records[unit]) is None
-            else int(equal(answers.names[value], record, several.units[unit]))
-            for unit, value in zip(answers.units, answers.values, strict=True)
-        ],
-        dtype=np.int64,
-    )
+    pairs = zip(answers.units, answers.values, strict=True)
+    told = [several.settled.get((several.units[unit], answers.names[value])) for unit, value in pairs]
+    return np.array([-1 if one is None else int(one) for one in told], dtype=np.int64)
 
 
 def _pairs(several: _Several, users: dict[int, User], first: Ints, second: Ints) -> list[PairAgreement]:

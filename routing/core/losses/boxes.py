@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import scipy  # whose parts are read when they are used: `optimize` takes half a
 
 from routing.core.arrays import Ints
 from routing.core.losses.base import Loss, LossError, known_parameters, short
-from routing.core.losses.lists import read_list
+from routing.core.losses.lists import KEPT, read_list
 from routing.core.losses.shares import share
 from routing.core.messages import declare, gettext_noop, say
 
@@ -31,7 +32,8 @@ IOU: Mapping[str, str] = {
 }
 
 
-def read_boxes(text: str) -> dict[str, Ints] | None:
+@lru_cache(maxsize=KEPT)
+def read_boxes(text: str) -> Mapping[str, Ints] | None:
     """By label the edges (n, 4) left, top, right, bottom of the boxes that ``text`` is, in ten-thousandths of
     a percent; None where it is no list of boxes.
 

@@ -6,6 +6,11 @@ import json
 from decimal import Decimal
 from typing import Any
 
+KEPT = 12
+"""Texts that stay read: as many answers as are compared with each other at once, and no more, as they may be
+large.
+"""
+
 
 def read_list(text: str, most: int) -> list[Any] | None:
     """The entries of the JSON list that ``text`` is, numbers with a point as decimals; None where it is none,

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from routing.core.arrays import Ints
 from routing.core.losses.base import Loss, LossError, known_parameters, short
-from routing.core.losses.lists import read_list
+from routing.core.losses.lists import KEPT, read_list
 from routing.core.losses.shares import share
 from routing.core.messages import declare, gettext_noop, say
 
@@ -37,6 +38,7 @@ class Masks:
     covered: Mapping[str, Ints]
 
 
+@lru_cache(maxsize=KEPT)
 def read_masks(text: str) -> Masks | None:
     """The masks that ``text`` is; None where it is no list of masks.
 

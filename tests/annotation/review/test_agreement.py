@@ -16,6 +16,7 @@ from annotation.review import agreement as measures, agreement_queries as select
 from annotation.review.agreement import answers_of
 from annotation.review.agreement_queries import agreement, agreement_by_annotator
 from annotation.task_types import TASK_TYPES
+from routing.core.losses import masks
 from testbed.factories import add_member, make_items, make_project
 
 # K. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011: four observers, twelve units.
@@ -178,7 +179,7 @@ class Team:
     def __init__(
         self, answers: list[tuple], *, task_type: str = "single_choice", blind: bool = False
     ) -> None:
-        choices = ("cat", "dog", "emu") if task_type.endswith("choice") else ()
+        choices = ("cat", "dog", "emu") if TASK_TYPES[task_type].has_choices or task_type in SHAPES else ()
         self.project: Project = make_project(task_type=task_type, choices=choices)
         self.people: list[User] = [add_member(self.project) for _ in range(len(answers[0]))]
         self.batch = self.add(answers, blind=blind)
@@ -212,6 +213,7 @@ class Team:
         return batch
 
 
+SHAPES = ("boxes", "masks")
 C, D, E = "cat", "dog", "emu"
 ROWS = [(C, C, C), (C, C, D), (D, D, D), (D, D, C), (E, E, E), (C, D, E)]
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -337,3 +339,41 @@ def test_texts_are_equal_whatever_their_case_and_white_space() -> None:
     assert agreement(team.project).together.equal.value == pytest.approx(1 / 2)
     assert TASK_TYPES["math"].comparable("x + 1") == TASK_TYPES["math"].comparable("x+1")
     assert TASK_TYPES["code"].comparable("x + 1") != TASK_TYPES["code"].comparable("x+1")
+
+
+def cat_mask(inside: int) -> str:
+    """On an image of ten by ten pixels, of which the last are outside."""
+    return f'[{{"label":"cat","size":[10,10],"counts":[0,{inside},{100 - inside}]}}]'
+
+
+MASKS = [(cat_mask(50), cat_mask(51), cat_mask(52)), (cat_mask(60), cat_mask(59), cat_mask(10))]
+
+
+def test_of_masks_each_text_is_read_once_and_each_two_are_compared_once(monkeypatch) -> None:
+    team = Team(MASKS, task_type="masks")
+    masks.read_masks.cache_clear()
+    read, compared = [], []
+    read_list, dice = masks.read_list, masks.dice
+    monkeypatch.setattr(masks, "read_list", lambda text, most: (read.append(text), read_list(text, most))[1])
+    monkeypatch.setattr(
+        masks, "dice", lambda one, other: (compared.append({one, other}), dice(one, other))[1]
+    )
+    found = agreement(team.project)
+    assert (found.used, found.together.equal.value) == (2, pytest.approx((1 + 1 / 3) / 2))
+    assert sorted(read) == sorted(text for row in MASKS for text in row)
+    pairs = [frozenset(pair) for pair in compared]
+    # Three of each item, and what counts of an answer beside what the item was settled to.
+    assert len(pairs) <= 6 + 4
+    assert {person.agreement.share_equal_to_record for person in found.people} == {1.0, 0.5}
+
+
+def test_of_long_answers_that_a_loss_compares_so_many_are_read_as_one_page_can(monkeypatch) -> None:
+    team = Team(MASKS * 5, task_type="masks")
+    monkeypatch.setattr(selectors, "MAX_CHARACTERS", 4 * 3 * len(cat_mask(50)))
+    found = agreement(team.project)
+    assert found.items == 10
+    assert 1 <= found.used <= 5
+    assert found.answers == 3 * found.used
+    assert agreement(team.project) == found
+    monkeypatch.setattr(selectors, "MAX_CHARACTERS", 1)
+    assert agreement(team.project).used == 1
