@@ -222,6 +222,12 @@ def end_of_look() -> float:
     return time.monotonic() + _request_seconds() if end is None else end
 
 
+def seconds_left_of_look() -> float | None:
+    """How long whoever waits for the look under way may still wait; None where nobody does."""
+    end = _end.get()
+    return None if end is None else max(0.0, end - time.monotonic())
+
+
 def _request_seconds() -> float:
     return min(REQUEST_SECONDS, settings.HYPAC_MAX_IMPORT_SECONDS)
 

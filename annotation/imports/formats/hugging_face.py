@@ -33,6 +33,7 @@ from annotation.imports.limits import (
     MOST_METADATA,
     MOST_PACKED_BATCH,
     MOST_RATIO_OF_BATCH,
+    ImportLimitError,
 )
 from annotation.words import Words
 
@@ -376,6 +377,8 @@ def _with_image(record: Record, cell: Any) -> Record:
         return Problem(record.where, Words(words, path=path or "-"))
     try:
         image = checked_image(content[: settings.HYPAC_MAX_IMAGE_BYTES + 1])
+    except ImportLimitError:
+        raise  # not for this image alone
     except InputError as error:
         return Problem(record.where, said_by(error))
     name = PurePosixPath(path.replace("\\", "/")).name
