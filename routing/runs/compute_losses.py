@@ -19,6 +19,7 @@ from annotation.words import Words
 from routing.common.states import ROUTED
 from routing.core.losses import Loss, LossError, LossUnavailableError, losses_of, make_loss
 from routing.core.losses.base import BatchLoss
+from routing.core.losses.looked_up import looked_up
 from routing.core.messages import CoreError
 from routing.models import ComputedLoss, Run
 from routing.runs.chains import no_losses
@@ -67,8 +68,10 @@ def _values(rows: Sequence[ComputedLoss]) -> Iterator[ComputedLoss]:
     """The rows as they are to be stored, one after the other."""
     try:
         for (name, params), same in groupby(rows, key=lambda row: (row.loss, row.params)):
+            with looked_up(None):  # here they are computed, from wherever the job was started
+                loss = make_loss(name, json.loads(params))
             ones = list(same)
-            for row, value in zip(ones, _losses(make_loss(name, json.loads(params)), ones), strict=True):
+            for row, value in zip(ones, _losses(loss, ones), strict=True):
                 row.value, row.label, row.answer, row.computed_at = value, "", "", Now()
                 yield row
     except CoreError as error:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import permutations
 
 import numpy as np
 from django.core.cache import cache
@@ -19,7 +20,8 @@ from routing.core.forecast import (
     worth_leaving_out,
 )
 from routing.core.forecast_paths import paths_of, suspected
-from routing.core.losses import LossUnavailableError
+from routing.core.losses import LossUnavailableError, is_quick
+from routing.core.losses.looked_up import want
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
 from routing.core.scores import make_score
@@ -151,6 +153,7 @@ def measured_pilot(
     """Raises LossUnavailableError where losses cannot be computed now."""
     asked = list(measurement.sources.select_related("source").order_by("position"))
     whole, scores, paid = _pilot(measurement, asked, {sources[0].pk: score})
+    _want_losses(plan, whole)
     wrong = suspected(whole, plan.loss_function())
     places = [place for place, one in enumerate(asked) if one.source in sources]
     own, costs = scores[:, places], paid[:, places]
@@ -161,6 +164,17 @@ def measured_pilot(
     errors[unusable, 0] = 0.0
     pilot = PilotData(np.where(unusable, 1.0, own[:, 0]), whole.v, answers, own, costs)
     return MeasuredPilot(replace(plan, costs=_measured_costs(plan, costs)), pilot, errors)
+
+
+def _want_losses(plan: Plan, pilot: PilotData) -> None:
+    """Ask for all losses between two models' answers together, where they are looked up: what reads them
+    stops at the first one that is not computed yet.
+    """
+    loss = plan.loss_function()
+    if not is_quick(loss):
+        columns = permutations(pilot.answers.T, 2)
+        pairs = (pair for two in columns for pair in zip(*two, strict=True) if None not in pair)
+        want(loss, list(pairs))
 
 
 def _measured_costs(plan: Plan, costs: Floats) -> tuple[Decimal, ...]:

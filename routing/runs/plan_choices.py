@@ -140,13 +140,13 @@ def promises_of_plan(
         measurement=measurement and measurement.pk,
     )
     if (found := cache.get(key)) is None:
-        pilot = None
-        if measurement is not None:
-            try:
+        try:
+            pilot = None
+            if measurement is not None:
                 pilot = measured_pilot(plan, measurement, seen.sources, seen.score)
-            except LossUnavailableError:
-                pilot = None
-        found = [_promise(plan, pilot, *one) for one in promises]
+            found = [_promise(plan, pilot, *one) for one in promises]
+        except LossUnavailableError:
+            return [_promise(plan, None, *one) for one in promises]  # it may be otherwise a little later
         cache.set(key, found, REMEMBERED_SECONDS)
     return found
 

@@ -278,6 +278,8 @@ def _forecast(project: Project, seen: PlanOutlook) -> dict[str, Any]:
         ]
         nearly_all = sends_nearly_all(foretold.now, seen.pool_size)
         return {"foretold": foretold, "forecast_rows": rows, "foretold_nearly_all": nearly_all}
+    if measured.usable:
+        return {}  # its losses are not computed yet: measuring again would be paid for again
     try:
         refuse_while_busy(project)
         left_out = {source.name for source in project.sources.all()} - {one.name for one in seen.sources}

@@ -97,6 +97,12 @@ class LookedUpLoss:
         return len(unknown) - len(found)
 
 
+def want(loss: Loss, pairs: Sequence[Pair]) -> None:
+    """Have what is not known yet of these pairs computed; nothing where ``loss`` is not looked up."""
+    if isinstance(loss, LookedUpLoss):
+        loss.fetch(pairs)
+
+
 SAYS = {
     "looked_up.missing": gettext_noop("the loss %(loss)s is still being computed of %(count)s pairs"),
     "looked_up.none": gettext_noop(

@@ -197,3 +197,31 @@ def test_a_loss_that_cannot_be_computed_now_is_tried_again(slow: Slow, monkeypat
 
 def fails_always(*_given: Any) -> None:
     raise LossUnavailableError(say("cosine_distance.failed", path="there", error="it is down"))
+
+
+def test_a_forecast_waits_for_the_losses_and_is_not_remembered_without_them(
+    slow: Slow,
+    client_of: Any,  # noqa: F811
+) -> None:
+    world = make_world(400, human_cost="40")
+    world.project.loss = PATH
+    world.project.save()
+    client = client_of(world.manager)
+    plan = {"epsilon": "10", "alpha": "10", "target": "dataset", "m": "120", "p": "1", "loss": PATH}
+
+    def shown() -> str:
+        answered = client.get(reverse("plan_outlook", args=[world.project.slug]), plan)
+        assert answered.status_code == 200
+        return answered.content.decode()
+
+    client.post(reverse("plan", args=[world.project.slug]), plan | {"measure": "1"})
+    page = shown()
+    assert "once their losses are computed" in page
+    assert "Measure first" not in page
+    assert not slow.pairs
+    assert compute_all(world.project) == 1
+    assert slow.pairs
+    slow.pairs.clear()
+    page = shown()
+    assert "Expected net saving" in page
+    assert not slow.pairs
