@@ -31,12 +31,12 @@ from routing.core.exact import plain
 from routing.items.filters import conditions
 from routing.models import PoolItem, Run
 from routing.models.runs import price_per_item
+from routing.runs.busy import refuse_beside_run, refuse_while_busy
 from routing.runs.draw import AT_ONCE, changed_meanwhile
 from routing.runs.events import run_routed
 from routing.runs.labelling_pace import LabellingTime, labelling_time_of
 from routing.runs.later.intakes import abandon_unfinished
 from routing.runs.pool import last_place, pool_of
-from routing.runs.start import refuse_beside_run, refuse_while_busy
 from routing.visibility import view_permission
 
 KIND = "give_to_people"

@@ -2,9 +2,9 @@
 database.
 
 Arrays and small frozen dataclasses come in, small frozen dataclasses go out.  Files are touched only by
-``verify``, which recomputes a certificate from its two published files.  docs/experiment.md is for whoever calls
-it from a program: its names are those of `__all__`, each read from its module when it is first used, so that
-importing one module of this package does not import all of them.
+``verify``, which recomputes a certificate from its two published files.  docs/experiment.md is for whoever
+calls it from a program: its names are those of `__all__`, each read from its module when it is first used, so
+that importing one module of this package does not import all of them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from annotation.labelling.validation import validate_value
 from annotation.models import HeldOutItem, Item, Project
 from annotation.permissions import Access
 from routing.core import sampling
-from routing.runs.start import refuse_while_busy
+from routing.runs.busy import refuse_while_busy
 from routing.runs.untouched import drawn_ids, named_ids, untouched_items
 
 MOST = 500

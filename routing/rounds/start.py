@@ -22,7 +22,7 @@ from annotation.models import Item, Membership, Project, User
 from annotation.permissions import Access, members_who_label
 from routing.core import sampling
 from routing.models import GuidelineRound, RoundItem, RoundNote
-from routing.runs.start import refuse_while_busy
+from routing.runs.busy import refuse_while_busy
 from routing.runs.untouched import drawn_ids, named_ids, untouched_items
 
 FEWEST, MOST = 2, 100

@@ -28,13 +28,13 @@ from routing.core.plan import PILOT_LEAST, default_pilot_size
 from routing.models import MeasuredItem, MeasuredSource, Measurement, Run, Source, Spend
 from routing.models.runs import price_per_item
 from routing.runs.budget import checked_budget, mark_lost
+from routing.runs.busy import refuse_while_busy
 from routing.runs.draw import AT_ONCE, changed_meanwhile
 from routing.runs.measurements import KIND, Measured, measured_for, waiting_measurements
 from routing.runs.plan import sources_of
 from routing.runs.pool import last_place, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.source_changes import fingerprint_now
-from routing.runs.start import refuse_while_busy
 from routing.sources.backends import backends_that
 from routing.sources.trials import way_of_asking
 

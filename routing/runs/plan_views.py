@@ -18,6 +18,7 @@ from annotation.jobs.progress import job_progress
 from annotation.models import Project
 from routing.common.states import UNDER_WAY
 from routing.models import Run, Source
+from routing.runs.busy import refuse_while_busy
 from routing.runs.forecast import forecast_of_plan
 from routing.runs.form_fields import typed_percent
 from routing.runs.forms import PlanForm
@@ -41,7 +42,7 @@ from routing.runs.reference_outlook import (
     references_of_plan,
     warning_of_references,
 )
-from routing.runs.start import refuse_while_busy, start_run
+from routing.runs.start import start_run
 from routing.sources.warnings import confirmation_question, usability_in_words
 
 # What the buttons beside the forecast change, and beside which the form is shown again.

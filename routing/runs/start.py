@@ -2,7 +2,7 @@
 chains, then the calibration batch. Every step of it can be taken up again.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -13,24 +13,24 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit, limits
 from annotation.common.locks import locked_against_jobs
-from annotation.errors import ConflictError, InputError, UnderWayError
-from annotation.imports.columns import IMPORT
+from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Project, User
 from annotation.words import Words
-from routing.common.states import UNDER_WAY, State, move, was_cancelled
+from routing.common.states import State, move, was_cancelled
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.models import DrawItem, Measurement, PilotItem, PoolItem, Run, RunSource, Source, Spend
 from routing.runs import every_score_runs
 from routing.runs.budget import checked_budget
 from routing.runs.build_plan import build_plan
+from routing.runs.busy import refuse_while_busy
 from routing.runs.chains import fix_chains
 from routing.runs.commitments import commit_before_draw, commit_before_labels, draw_calibration_set
 from routing.runs.draw import AT_ONCE, draw_pilot_outside, freeze_missing_pool, freeze_pool
-from routing.runs.later.intakes import abandon_unfinished, refuse_while_taking_in
+from routing.runs.later.intakes import abandon_unfinished
 from routing.runs.ledger import refuse_without_promise
 from routing.runs.measurements import measured_for
 from routing.runs.missing_answers import missing_answers, refuse_missing
@@ -43,7 +43,6 @@ from routing.runs.roster import people_of, reference_told, store_roster, who_is_
 from routing.runs.score import copy_scores_to_pool, score_missing, score_of
 from routing.runs.source_changes import fingerprint_now
 from routing.runs.usable_answers import accepted_unusable, record_unusable_accepted, refuse_unusable
-from routing.sources.sent_answers import refuse_while_sending
 from routing.sources.usability import usability_of_sources
 from routing.sources.warnings import confirmation_question
 
@@ -260,31 +259,6 @@ def _measurement(
                     code="source_not_as_measured",
                 )
     return found
-
-
-def refuse_while_busy(project: Project) -> None:
-    """Raises ConflictError while a run, an import or predictions under way keep a pool from being drawn."""
-    refuse_beside_run(project, UNDER_WAY)
-    # By the key, which the job that takes an import back has, too.
-    if job := project.jobs.filter(unique_key=IMPORT, state__in=jobs.UNFINISHED).first():
-        if job.kind == IMPORT:
-            raise ConflictError(
-                _("An import is under way. Wait until it has finished, so that the run covers all of it."),
-                code="import_under_way",
-            )
-        raise UnderWayError(_(jobs.kind(job.kind).title))
-    refuse_while_taking_in(project)
-    refuse_while_sending(project)
-
-
-def refuse_beside_run(project: Project, states: Collection[str]) -> None:
-    """Raises ConflictError while a run of the project is in one of these states."""
-    if run := project.runs.filter(state__in=states).first():
-        raise ConflictError(
-            _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
-            % {"run": run.number, "state": run.get_state_display().lower()},
-            code="other_run_under_way",
-        )
 
 
 def prepare_run(context: JobContext) -> dict[str, object]:

@@ -18,7 +18,7 @@ from annotation.permissions import Access
 from routing.held_out.manage import hold_out
 from routing.models import PoolItem, RoundItem
 from routing.rounds.results import result_of
-from routing.runs.start import refuse_while_busy
+from routing.runs.busy import refuse_while_busy
 
 PURPOSE = HeldOutItem.Purpose.PROMPTS
 FEWEST, MOST = 20, 200
