@@ -54,6 +54,8 @@ def _key(name: str, params: str, pair: Pair) -> str:
 
 
 def _want(project: Project, rows: Sequence[ComputedLoss]) -> None:
+    # In one order, so that two who want the same ones never wait for each other.
+    rows = sorted(rows, key=lambda row: row.pair)
     with transaction.atomic():
         ComputedLoss.objects.bulk_create(rows, batch_size=AT_ONCE, ignore_conflicts=True)
         # Locked, so that no worker begins it before these are committed. One at work may have seen them or
