@@ -45,6 +45,7 @@ from routing.models import (
     FinalCertificate,
     LedgerEntry,
     Run,
+    RunSource,
 )
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -217,11 +218,13 @@ class _Looks:
             Membership: self._member,
             Project: self._project,
             Run: self._run,
+            RunSource: self._run_source,
             StoredFile: self._file,
         }
         self._archive, self._checked = archive, checked
         self._ledger_entries: list[Any] = []
         self._run_numbers: dict[int, int] = {}
+        self._positions: dict[int, set[int]] = {}
         self._committed: set[int] = set()
         # (run, kind) of what spent alpha, and of what the ledger has.
         self._spent: set[tuple[int, str]] = set()
@@ -243,6 +246,13 @@ class _Looks:
                 f"The ledger lacks an entry: run {missing[0]} has drawn, and spent alpha.",
                 where=part_of(LedgerEntry),
             )
+        for run, positions in sorted(self._positions.items()):
+            # Pages count along them.
+            if max(positions) != len(positions):
+                raise InputError(
+                    f"The sources of run {self._run_numbers[run]} have gaps between their positions.",
+                    where=part_of(RunSource),
+                )
         if self._archive.files.keys() - self._named:
             raise InputError("It has stored files that no row names.", where=part_of(StoredFile))
 
@@ -306,6 +316,10 @@ class _Looks:
     def _run(self, row: Row) -> None:
         self._run_numbers[row["id"]] = row["number"]
         self._loss(row)
+
+    def _run_source(self, row: Row) -> None:
+        # From 1 and each once, as the database holds them.
+        self._positions.setdefault(row["run"], set()).add(row["position"])
 
     def _commitment(self, row: Row) -> None:
         self._committed.add(row["run"])

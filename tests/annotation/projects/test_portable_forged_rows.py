@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 ITEM, JOB, RUN = "tables/annotation.item.jsonl", "tables/annotation.job.jsonl", "tables/routing.run.jsonl"
 LEDGER, DRAW = "tables/routing.ledgerentry.jsonl", "tables/routing.draw.jsonl"
+RUN_SOURCE = "tables/routing.runsource.jsonl"
 LONG = {"template": "%(name)99999999s", "named": {"name": "x"}}
 
 
@@ -67,6 +68,14 @@ ROWS: dict[str, tuple[Callable[[Lines], Any], str]] = {
     ),
     "a name for a terminal": (
         lambda all_: all_["tables/routing.source.jsonl"][0].update(name="fast\x1b[2J"), "not shown"
+    ),
+    "a position that pages would count up to": (
+        lambda all_: all_[RUN_SOURCE][-1].update(position=2**31 - 1),
+        "position: |sources of run 1 have gaps between their positions",
+    ),
+    "positions with a gap": (
+        lambda all_: all_[RUN_SOURCE][-1].update(position=9),
+        "sources of run 1 have gaps between their positions",
     ),
     "a reason that is none": (
         lambda all_: all_[RUN][0].update(invalid_reasons=["x"]), "one of its sentences cannot be said"
