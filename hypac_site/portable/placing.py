@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -23,11 +23,13 @@ from annotation.projects.manage import RESERVED_SLUGS
 from annotation.projects.removal import remove_folder
 from hypac_site.portable.archive import Archive, opened, part_of
 from hypac_site.portable.checking import Checked, Table, check
+from hypac_site.portable.following import held_certificates, hold_final_certificates, hold_runs
 from hypac_site.portable.ids import NOWHERE
 from hypac_site.portable.manifest import Manifest
 from hypac_site.portable.maps import Maps, active_account, resolved, store
 from hypac_site.portable.tables import Row, travelling
 from routing.delivery.parts import READ, RECORD
+from routing.models import Certificate
 
 log = logging.getLogger(__name__)
 
@@ -123,13 +125,15 @@ def _stored(archive: Archive, checked: Checked, files: "_Files", owner: User | N
     with transaction.atomic():
         _no_limits()
         store(maps.people)
-        for model in travelling():
-            table = Table(model, names)
-            # Their number is known beforehand, so that nothing is left behind a row that is not there.
-            found = (list(_values(table, row)) for row in files.placed(table, table.rows(archive, maps)))
-            rows += copy_rows(model, table.names, found)
+        tables = {model: Table(model, names) for model in travelling()}
+        last = tables.pop(Certificate)  # nothing refers to it
+        for table in tables.values():
+            rows += _copied(table, files.placed(table, table.rows(archive, maps)))
         (number,) = maps.all_new(Project)
         project = Project.objects.get(pk=number)
+        hold_runs(project)
+        rows += _copied(last, list(held_certificates(project, last.rows(archive, maps))))
+        hold_final_certificates(project)
         prepare_guidelines(project, before=project.guidelines)
         project.save(update_fields=RENDERED)
         _own(project, owner)
@@ -156,8 +160,9 @@ def _stored(archive: Archive, checked: Checked, files: "_Files", owner: User | N
     return Imported(project, manifest, matched, made, rows)
 
 
-def _values(table: Table, row: Row) -> Iterator[Any]:
-    return (row[name] for name in table.names)
+def _copied(table: Table, rows: Iterable[Row]) -> int:
+    # Their number is known beforehand, so that nothing is left behind a row that is not there.
+    return copy_rows(table.model, table.names, ([row[name] for name in table.names] for row in rows))
 
 
 def _no_limits() -> None:

@@ -141,7 +141,7 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
     except ValueError as error:
         return [*differences, f"certificate: nothing could be tested: {error}"]
     try:
-        return [*differences, *_differences(document, again, "")]
+        return [*differences, *document_differences(document, again)]
     except RecursionError:
         raise DocumentError("certificate: what stands in it is nested too deeply") from None
 
@@ -173,7 +173,7 @@ def verify_final(
         return [f"final audit: nothing could be tested: {error}"]
     return [
         *odd,
-        *(line.replace("certificate:", "final audit:", 1) for line in _differences(stated, again, "")),
+        *(line.replace("certificate:", "final audit:", 1) for line in document_differences(stated, again)),
     ]
 
 
@@ -280,7 +280,7 @@ def _commitment_differences(document: Document, plan: Plan, rows: Sequence[Calib
     return commitment_differences(document, plan, rows)
 
 
-def _differences(stated: object, computed: object, path: str) -> Iterator[str]:
+def document_differences(stated: object, computed: object, path: str = "") -> Iterator[str]:
     """Where two JSON values differ, one sentence per leaf."""
     if isinstance(stated, dict) and isinstance(computed, dict):
         for key in sorted(stated.keys() | computed.keys()):
@@ -290,10 +290,10 @@ def _differences(stated: object, computed: object, path: str) -> Iterator[str]:
             elif key not in computed:
                 yield f"certificate: {where} is not part of a certificate"
             else:
-                yield from _differences(stated[key], computed[key], where)
+                yield from document_differences(stated[key], computed[key], where)
     elif isinstance(stated, list) and isinstance(computed, list) and len(stated) == len(computed):
         for index, (one, other) in enumerate(zip(stated, computed, strict=True)):
-            yield from _differences(one, other, f"{path}[{index}]")
+            yield from document_differences(one, other, f"{path}[{index}]")
     elif not _equal(stated, computed, figure=path.rpartition(".")[2] in FIGURES):
         yield f"certificate: {path} is {_short(stated)}, recomputed {_short(computed)}"
 

@@ -1,7 +1,7 @@
 """What an analysis found, and where it comes from: what its certificate says beside the numbers."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Q
@@ -36,8 +36,6 @@ class AnalysisResult:
     figures, other
         What pages show beside it, and what the other shape of thresholds would have come to, computed when
         they are called.
-    policy
-        The shape of the chosen policy as columns of `Certificate`.
     """
 
     certification: AnyCertification
@@ -45,7 +43,6 @@ class AnalysisResult:
     rows: Sequence[CalibrationRow]
     figures: Callable[[], dict[str, Any]]
     other: Callable[[], dict[str, Any] | None]
-    policy: Mapping[str, Any] = field(default_factory=dict)
 
 
 def provenance_of(

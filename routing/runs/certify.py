@@ -5,11 +5,7 @@
 is said.
 """
 
-import hashlib
-import logging
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -25,36 +21,18 @@ from annotation.labelling import queue
 from annotation.models import Job, User, WorkBatch
 from annotation.words import Words
 from routing.common.states import ANALYSED, State, move
-from routing.core.bins import Bins
-from routing.core.calibration import Calibration
-from routing.core.calibration_rows import CalibrationError
-from routing.core.certificate import canonical_bytes, certificate_document, draw_line
-from routing.core.certify import Certification, certify
-from routing.core.chain import Chain
-from routing.core.documents import read_slices
-from routing.core.every_score.certify import certify_every_score
-from routing.core.every_score.documents import score_certificate
-from routing.core.every_score.select import AnswersMissingError, PilotCosts
-from routing.core.losses import LossUnavailableError
-from routing.core.plan import Plan
-from routing.core.reference.certify import ReferenceCertification
-from routing.core.reference.settled import settled_certificate, settled_says
+from routing.core.every_score.select import AnswersMissingError
 from routing.models import Certificate, Run, RunSource
 from routing.runs import every_score_runs
-from routing.runs.analysis_result import AnalysisResult, provenance_of
-from routing.runs.chains import chains_from_json, no_losses, thresholds_to_json
+from routing.runs.analysis import analysed, shown_of
+from routing.runs.analysis_result import AnalysisResult
+from routing.runs.certificate_columns import columns_of
 from routing.runs.committed import refuse_other_than_committed
-from routing.runs.diagnostics import Analysis, messages_of, run_diagnostics
 from routing.runs.events import certificate_broken, run_analysed
-from routing.runs.expert.analyse import analyse_with_expert
+from routing.runs.expert.rows import expert_rows
 from routing.runs.load_calibration import load_calibration
 from routing.runs.losses_to_measure import refuse_unmeasured
-from routing.runs.other_rule_comparison import compare_with_other_rule
 from routing.runs.plan import plan_of
-from routing.runs.score_diagnostics import ScoreAnalysis, score_diagnostics
-from routing.runs.two_people import FIGURE, two_people_of
-
-logger = logging.getLogger(__name__)
 
 
 def analyse(*, run: Run, user: User | None) -> Job:
@@ -165,19 +143,10 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     context.progress(stage=Words(gettext_noop("Certificate")))
     found = _analysis_of(context, run, run_sources)
     refuse_other_than_committed(run, plan_of(run), found.document, found.rows)
-    shown, messages = _shown_of(run, found)
-    certification = found.certification
-    document = canonical_bytes(found.document)
+    shown, messages = shown_of(run, found)
     with context.chunk():
         certificate = Certificate.objects.create(
-            run=run,
-            certified=certification.certified,
-            document=document.decode(),
-            draw_lines="".join(draw_line(row) + "\n" for row in found.rows),
-            figures=shown,
-            messages=messages,
-            sha256=hashlib.sha256(document).hexdigest(),
-            **found.policy,
+            run=run, figures=shown, messages=messages, **columns_of(found.document, found.rows)
         )
         move(
             run,
@@ -192,111 +161,14 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
 
 
 def _analysis_of(context: JobContext, run: Run, run_sources: Sequence[RunSource]) -> AnalysisResult:
-    if run.by_expert:
-        return analyse_with_expert(run, run_sources)
-    if every_score_runs.uses_every_score(run):
-        found = _analyse_by_every_score(context, run, run_sources)
-    else:
-        found = _analyse_by_first_score(run, run_sources)
-    return _settled(run, found) if run.reference == Run.Reference.SETTLED else found
-
-
-def _settled(run: Run, found: AnalysisResult) -> AnalysisResult:
-    """The same, its certificate, and what pages show of it, saying that two people and a third are right."""
-    certification = found.certification
-    if isinstance(certification, ReferenceCertification):
-        raise TypeError("an expert is the reference")
-    plan = plan_of(run)
-    return replace(
-        found,
-        certification=replace(certification, said=settled_says(plan, certification)),
-        document=settled_certificate(plan, certification, found.document),
-    )
-
-
-def _analyse_by_first_score(run: Run, run_sources: Sequence[RunSource]) -> AnalysisResult:
-    plan, (calibration, own) = plan_of(run), load_calibration(run, run_sources)
-    chains = chains_from_json(run.chains or [])
-    slices = None if run.slices is None else read_slices(run.slices)
-    certification = _certified(plan, chains, calibration, slices)
-    provenance = provenance_of(run, run_sources, certification)
-    analysis = Analysis(plan, calibration, certification, chains, slices, own)
-    return AnalysisResult(
-        certification,
-        certificate_document(plan, calibration, certification, provenance=provenance, slices=slices),
-        calibration.rows,
-        partial(run_diagnostics, analysis),
-        partial(compare_with_other_rule, run, run_sources, plan, calibration),
-        {"thresholds": thresholds_to_json(certification.thresholds)},
-    )
-
-
-def _analyse_by_every_score(
-    context: JobContext, run: Run, run_sources: Sequence[RunSource]
-) -> AnalysisResult:
-    """The same where every model's own score decides: a model that the tests need answers in between."""
-    plan, chains = plan_of(run), every_score_runs.chains_of(run)
-    pilot = PilotCosts.of(plan, chains, every_score_runs.pilot_outside_draw(run, run_sources, chains))
-    names = [run_source.source.name for run_source in run_sources]
-    done = 0
+    """What the rows of the draw give; a model that the tests need answers in between."""
+    rows_of, done = expert_rows if run.by_expert else load_calibration, 0
     while True:
-        calibration, own = load_calibration(run, run_sources)
+        calibration, own = rows_of(run, run_sources)
         try:
-            certification = certify_every_score(plan, chains, calibration, pilot=pilot, names=names)
-            break
+            return analysed(run, run_sources, calibration, own)
         except AnswersMissingError as error:
             done += every_score_runs.ask_for(context, run, run_sources, error.missing, done=done)
-        except (LossUnavailableError, CalibrationError) as error:
-            raise no_losses(error) from error
-    provenance = provenance_of(run, run_sources, certification)
-    chosen = certification.selection.chain
-    analysis = ScoreAnalysis(plan, calibration, certification, chains, pilot, own)
-    return AnalysisResult(
-        certification,
-        score_certificate(plan, chains, calibration, certification, pilot=pilot, provenance=provenance),
-        calibration.rows,
-        partial(score_diagnostics, analysis),
-        partial(compare_with_other_rule, run, run_sources, plan, calibration),
-        {
-            "shape": chosen.shape,
-            "model_positions": [place + 1 for place in chosen.models],
-            "thresholds": thresholds_to_json(certification.thresholds),
-        },
-    )
-
-
-def _certified(
-    plan: Plan, chains: Sequence[Chain], calibration: Calibration, slices: Bins | None
-) -> Certification:
-    try:
-        return certify(plan, chains, calibration, slices=slices)
-    except (LossUnavailableError, CalibrationError) as error:
-        raise no_losses(error) from error
-
-
-def _shown_of(run: Run, found: AnalysisResult) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The figures and the messages, or nothing: what is only shown beside a certificate must not stand in its
-    way, since the draw is spent.
-    """
-    shown: dict[str, Any] = {}
-    try:
-        shown = found.figures()
-        if beside := found.other():
-            shown["comparisons"].insert(0, beside)
-    except Exception:
-        logger.exception("The figures of run %s could not be computed", run.pk)
-    if run.overlap > 1:
-        try:
-            shown[FIGURE] = two_people_of(run, plan_of(run))
-        except Exception:
-            logger.exception("How often two people differ in run %s could not be computed", run.pk)
-    try:
-        return shown, messages_of(found.certification, shown)
-    except Exception:
-        logger.exception("What run %s found could not be put into messages", run.pk)
-        for row in shown.get("comparisons", []):
-            row.pop("messages", None)
-        return shown, {}
 
 
 def mark_invalid(*, run: Run, why: failures.Failure, params: failures.Params, actor: User | None) -> None:

@@ -90,18 +90,13 @@ def commit_before_draw(context: JobContext, run: Run, run_sources: list[RunSourc
         if run.alpha_spent is None:
             run.alpha_spent = total_of(ledger(run)) - run.alpha
             run.save(update_fields=["alpha_spent"])
-        plan = _stated_plan(run, pilot=context.params["pilot"])
         document = before_draw(
             project=project_named(run),
             run=run.number,
-            plan=plan,
-            entropy=int(run.entropy),
-            pool_hash=run.pool_hash,
+            **fixed_before_draw(run, pilot=context.params["pilot"]),
             sources=sources_document(run_sources),
             items=items,
             pilot=None if population else lines_document(pilot),
-            chains=None if population else chains_hash(run, plan),
-            reference=_reference(run),
             ledger=head_of(run.project),
             draw_from=draw_from_of(run.draw_from, timezone.now()),
         )
@@ -118,6 +113,18 @@ def commit_before_draw(context: JobContext, run: Run, run_sources: list[RunSourc
             ),
             pilot_lines=_text(pilot),
         )
+
+
+def fixed_before_draw(run: Run, *, pilot: int) -> dict[str, Any]:
+    """What the first commitment says of the run itself, as `before_draw` takes it."""
+    plan = _stated_plan(run, pilot=pilot)
+    return {
+        "plan": plan,
+        "entropy": int(run.entropy),
+        "pool_hash": run.pool_hash,
+        "chains": None if run.target == Run.Target.POPULATION else chains_hash(run, plan),
+        "reference": _reference(run),
+    }
 
 
 def draw_calibration_set(context: JobContext, run: Run) -> bool:

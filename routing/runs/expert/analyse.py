@@ -25,9 +25,8 @@ from routing.models import Run, RunSource
 from routing.runs import every_score_runs
 from routing.runs.analysis_result import AnalysisResult, provenance_of
 from routing.runs.chain_inputs import ChainInputs
-from routing.runs.chains import no_losses, thresholds_to_json
+from routing.runs.chains import no_losses
 from routing.runs.expert.freeze import read_chains
-from routing.runs.expert.rows import expert_rows
 from routing.runs.plan import plan_of
 from routing.runs.reference import expert_plan_of
 from routing.runs.roster import roster_of
@@ -44,14 +43,15 @@ REFERENCES = "references"
 logger = logging.getLogger(__name__)
 
 
-def analyse_with_expert(run: Run, run_sources: Sequence[RunSource]) -> AnalysisResult:
+def analyse_with_expert(
+    run: Run, run_sources: Sequence[RunSource], calibration: Calibration
+) -> AnalysisResult:
     """Certify the run from its locked labels.
 
-    Raises JobFailedError where labels or losses are missing.
+    Raises JobFailedError where losses are missing.
     """
     expert = expert_plan_of(run, plan_of(run))
     chains, costs = read_chains(run, expert)
-    calibration, _own = expert_rows(run, run_sources)
     pilot = _pilot_costs(run, run_sources, expert, chains)
     try:
         found = certify_with_expert(expert, chains, calibration, pilot_costs=pilot, models_costs=costs)
@@ -67,30 +67,7 @@ def analyse_with_expert(run: Run, run_sources: Sequence[RunSource]) -> AnalysisR
         calibration.rows,
         partial(_figures, _Analysed(run, run_sources, expert, chains, calibration, found, roster)),
         lambda: None,  # who is right is compared in the figures, not the rule
-        policy_columns(found),
     )
-
-
-def policy_columns(found: ReferenceCertification) -> dict[str, Any]:
-    """The shape of the chosen policy as columns of `Certificate`."""
-    selection = found.selection
-    if selection.by_scores:
-        scored = selection.by_scores.chain
-        return {
-            "shape": scored.shape,
-            "model_positions": [model + 1 for model in scored.models],
-            "thresholds": thresholds_to_json(selection.by_scores.thresholds),
-        }
-    chain = selection.tests[selection.number].chain
-    sources = chain.sources(selection.index).tolist()
-    return {
-        "shape": SLICES,
-        "model_positions": [],
-        "thresholds": [
-            {"u": end.u, "v": end.v, "source": source + 1}
-            for end, source in zip(chain.ends, sources, strict=True)
-        ],
-    }
 
 
 def _pilot_costs(

@@ -4,8 +4,9 @@ which the expert labels, too (job "draw_final_audit"); then a manager has the re
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -28,8 +29,17 @@ from routing.core.certificate import canonical_bytes
 from routing.core.documents import parse_document, parse_draw, parse_plan
 from routing.core.messages import to_json
 from routing.core.reference.final import Frame, SampledLabel, audited, drawn_places
+from routing.core.reference.plan import FinalPlan
 from routing.core.reference.sources import CHECKED, PERSON
-from routing.models import ExpertRequest, FinalAudit, FinalCertificate, FinalSample, PoolItem, Run
+from routing.models import (
+    Certificate,
+    ExpertRequest,
+    FinalAudit,
+    FinalCertificate,
+    FinalSample,
+    PoolItem,
+    Run,
+)
 from routing.runs.events import final_audit_broken
 from routing.runs.expert.analyse import MODELS_PART
 from routing.runs.expert.audit import ALARMED
@@ -198,29 +208,44 @@ def analyse_sample(context: JobContext) -> dict[str, Any]:
     drawn, final = run.final_audit, final_plan_of(run)
     if final is None or hasattr(drawn, "certificate"):
         return {}
-    own, rows = parse_document(run.certificate.document.encode()), _sampled(run, drawn)
+    rows = _sampled(run, drawn)
+    columns = _columns(run.certificate, drawn, final, rows)
+    with context.chunk():
+        Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # before or after a correction
+        if _sampled(run, drawn) != rows:
+            raise CORRECTED_MEANWHILE.error(permanent=False)
+        FinalCertificate.objects.create(audit=drawn, **columns)
+    return {"certified": columns["certified"]}
+
+
+def final_columns(certificate: Certificate, drawn: FinalAudit, moment: datetime) -> dict[str, Any]:
+    """The columns of the certificate of a final audit, from what was said until this moment."""
+    final = final_plan_of(certificate.run)
+    if final is None:
+        raise ValueError(f"no final audit is planned for run {certificate.run_id}")
+    return _columns(certificate, drawn, final, _sampled(certificate.run, drawn, moment))
+
+
+def _columns(
+    certificate: Certificate, drawn: FinalAudit, final: FinalPlan, rows: Sequence[SampledLabel]
+) -> dict[str, Any]:
+    own = parse_document(certificate.document.encode())
     found = audited(
         own,
         parse_plan(own),
-        Calibration.from_rows(parse_draw(run.certificate.draw_lines.encode())),
-        sha256=run.certificate.sha256,
+        Calibration.from_rows(parse_draw(certificate.draw_lines.encode())),
+        sha256=certificate.sha256,
         final=final,
         frame=Frame(drawn.size, drawn.frame_hash, int(drawn.entropy)),
         rows=rows,
     )
     document = canonical_bytes(found.document)
-    with context.chunk():
-        Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # before or after a correction
-        if _sampled(run, drawn) != rows:
-            raise CORRECTED_MEANWHILE.error(permanent=False)
-        FinalCertificate.objects.create(
-            audit=drawn,
-            certified=found.result.certified,
-            document=document.decode(),
-            messages=to_json(found.said),
-            sha256=hashlib.sha256(document).hexdigest(),
-        )
-    return {"certified": found.result.certified}
+    return {
+        "certified": found.result.certified,
+        "document": document.decode(),
+        "messages": to_json(found.said),
+        "sha256": hashlib.sha256(document).hexdigest(),
+    }
 
 
 def look_after_correction(run: Run, label: Label) -> None:
@@ -361,14 +386,15 @@ def _labels_of_people(run: Run, items: list[int]) -> Mapping[int, Value]:
     return {item: found[item] for item in items}
 
 
-def _sampled(run: Run, drawn: FinalAudit) -> list[SampledLabel]:
+def _sampled(run: Run, drawn: FinalAudit, moment: datetime | None = None) -> list[SampledLabel]:
+    """What was drawn, with what the expert says of it, or had said at this moment."""
     labels = Label.objects.filter(
         work_item__batch=run.expert_routed_batch_id,
         work_item__state=WorkItem.State.DONE,
-        superseded_by__isnull=True,
         item__in=drawn.sample.values("item"),
+        **({} if moment is None else {"created_at__lte": moment}),
     )
-    expert: dict[int, Value] = dict(labels.values_list("item", "value"))
+    expert: dict[int, Value] = dict(labels.order_by("version").values_list("item", "value"))
     rows = drawn.sample.order_by("order").values_list("place", "item", "item__external_id", "label")
     return [
         SampledLabel(place, name, as_text(label), as_text(expert[item]) if item in expert else None)

@@ -43,7 +43,6 @@ from routing.models import (
     Measurement,
     MendVersion,
     ModelPrice,
-    PilotItem,
     PromptCandidate,
     PromptVersion,
     Reservation,
@@ -70,7 +69,7 @@ def everything(*, size: int = 120) -> World:
     project, manager = world.project, world.manager
     project.guidelines = "Look **twice** <script>alert(1)</script>."
     project.save()
-    run = world.complete(m=60)
+    run = world.complete(m=60, pilot_size=10)
     deliver(run=run, user=manager)
     world.do("deliver_run")
     first = Delivery.objects.get(run=run)
@@ -131,7 +130,6 @@ def _beside_the_run(world: World, run: Run) -> None:
         project=project, name="hers", owner=person, query=f"annotator={person.pk}&label=cat&q=a+b"
     )
     Intake.objects.create(run=run, number=1, last=9, abandoned_at=timezone.now())
-    PilotItem.objects.create(run=run, item=more[5], order=0)
     settled = Settlement.objects.create(batch=batch, item=more[4], value="cat", method="majority")
     Settlement.objects.create(
         batch=batch, item=more[4], value="dog", method="adjudicated", version=2, supersedes=settled,

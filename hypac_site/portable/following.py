@@ -1,0 +1,59 @@
+"""What in a project file follows from its other rows, computed once more when all of them are stored: whoever
+takes the file in is given no certificate that its own labels, predictions and draws do not give.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from annotation.errors import InputError
+from annotation.models import Project
+from hypac_site.portable.archive import part_of
+from hypac_site.portable.tables import Model, Row
+from routing.models import Certificate, FinalCertificate, Run
+from routing.runs.certified_again import DiffersError, hold_certificate, hold_final_certificate
+from routing.runs.run_again import hold_run
+
+
+def hold_runs(project: Project) -> None:
+    """Raises InputError where draw, commitments or routing of a run are not what its rows give."""
+    for run in _runs(project):
+        with _told(Run, f"Run {run.number} does not follow from the other rows"):
+            tally = hold_run(run)
+        if tally != run.tally:
+            Run.objects.filter(pk=run.pk).update(tally=tally)
+
+
+def held_certificates(project: Project, rows: Iterator[Row]) -> Iterator[Row]:
+    """Rows of certificates, to be stored when all others are, with the figures that they give here.
+
+    Raises InputError where one is not what the rows of its run give.
+    """
+    runs = {run.pk: run for run in _runs(project)}
+    for row in rows:
+        columns: dict[str, Any] = {**row, "run": runs[row["run"]]}
+        with _told(Certificate, f"The certificate of run {columns['run'].number} is not what its rows give"):
+            shown = hold_certificate(Certificate(**columns))
+        yield row | {"figures": shown.figures, "messages": shown.messages}
+
+
+def hold_final_certificates(project: Project) -> None:
+    """The same of those of final audits, which are stored, as their runs' are."""
+    finals = FinalCertificate.objects.filter(audit__run__project=project)
+    for final in finals.select_related("audit__run__certificate", "audit__run__project"):
+        number = final.audit.run.number
+        with _told(FinalCertificate, f"The final audit of run {number} is not what its rows give"):
+            hold_final_certificate(final)
+
+
+def _runs(project: Project) -> list[Run]:
+    runs = Run.objects.filter(project=project).select_related("project", "calibration_batch")
+    return list(runs.order_by("number"))
+
+
+@contextmanager
+def _told(model: Model, words: str) -> Iterator[None]:
+    try:
+        yield
+    except DiffersError as error:
+        raise InputError(f"{words}: {error}.", where=part_of(model)) from error
