@@ -30,6 +30,7 @@ from routing.elsewhere.losses import take_losses
 from routing.models import Commitment, Delivery, Run
 from routing.runs.ask_losses import ask_losses
 from routing.runs.committed import project_named
+from routing.runs.draw import store_draw
 from routing.runs.losses_to_measure import losses_so_far
 from testbed.factories import make_items, make_project, make_user
 from testbed.measured import PLAN, rows_given_out, with_losses, world_of_meshes
@@ -149,9 +150,15 @@ class TestGoingOn:
     def test_documents_go_on_naming_the_project_as_before(self, tmp_path: Path, committed: bool) -> None:
         """By its commitments, and by its certificate where its runs are from before there were any."""
         world = make_world(60)
-        world.analysed(m=30)
-        if not committed:
-            Commitment.objects.filter(run__project=world.project).delete()
+        run = world.start(m=30)
+        if not committed:  # as runs were drawn before there were commitments
+            world.way = None
+            store_draw(run, entropy=int(run.entropy), randomness=None)
+        world.do("prepare_run")
+        world.finish()
+        run.refresh_from_db()
+        world._analyse(run)
+        assert Commitment.objects.filter(run=run).exists() == committed
         copy = carried(world.project, tmp_path, slug="elsewhere")
         assert project_named(Run(project=copy, number=2)) == world.project.slug
         fresh = make_project()
