@@ -10,9 +10,19 @@ from annotation.errors import InputError
 from annotation.models import Project
 from hypac_site.portable.archive import part_of
 from hypac_site.portable.tables import Model, Row
-from routing.models import Certificate, FinalCertificate, Run
-from routing.runs.certified_again import DiffersError, hold_certificate, hold_final_certificate
+from routing.delivery.delivered_again import hold_deliveries
+from routing.models import Certificate, Delivery, FinalCertificate, Route, Run
+from routing.runs.again import DiffersError
+from routing.runs.certified_again import hold_certificate, hold_final_certificate
+from routing.runs.routes_again import hold_routes
 from routing.runs.run_again import hold_run
+
+
+def hold_rest(project: Project) -> None:
+    """Look at what rests on the certificates, when these are stored, too. Raises InputError."""
+    _hold_final_certificates(project)
+    _hold_routes_of(project)
+    _hold_deliveries_of(project)
 
 
 def hold_runs(project: Project) -> None:
@@ -37,13 +47,27 @@ def held_certificates(project: Project, rows: Iterator[Row]) -> Iterator[Row]:
         yield row | {"figures": shown.figures, "messages": shown.messages}
 
 
-def hold_final_certificates(project: Project) -> None:
+def _hold_final_certificates(project: Project) -> None:
     """The same of those of final audits, which are stored, as their runs' are."""
     finals = FinalCertificate.objects.filter(audit__run__project=project)
     for final in finals.select_related("audit__run__certificate", "audit__run__project"):
         number = final.audit.run.number
         with _told(FinalCertificate, f"The final audit of run {number} is not what its rows give"):
             hold_final_certificate(final)
+
+
+def _hold_routes_of(project: Project) -> None:
+    """Raises InputError where items were sent elsewhere than the stored certificates send them."""
+    for run in _runs(project):
+        with _told(Route, f"Run {run.number} was not routed by its certificate"):
+            hold_routes(run)
+
+
+def _hold_deliveries_of(project: Project) -> None:
+    """Raises InputError where a delivery is not what its files say, or has another certificate."""
+    for run in _runs(project):
+        with _told(Delivery, f"What run {run.number} delivered does not hold together"):
+            hold_deliveries(run)
 
 
 def _runs(project: Project) -> list[Run]:

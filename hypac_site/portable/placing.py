@@ -23,7 +23,7 @@ from annotation.projects.manage import RESERVED_SLUGS
 from annotation.projects.removal import remove_folder
 from hypac_site.portable.archive import Archive, opened, part_of
 from hypac_site.portable.checking import Checked, Table, check
-from hypac_site.portable.following import held_certificates, hold_final_certificates, hold_runs
+from hypac_site.portable.following import held_certificates, hold_rest, hold_runs
 from hypac_site.portable.ids import NOWHERE
 from hypac_site.portable.manifest import Manifest
 from hypac_site.portable.maps import Maps, active_account, resolved, store
@@ -133,7 +133,7 @@ def _stored(archive: Archive, checked: Checked, files: "_Files", owner: User | N
         project = Project.objects.get(pk=number)
         hold_runs(project)
         rows += _copied(last, list(held_certificates(project, last.rows(archive, maps))))
-        hold_final_certificates(project)
+        hold_rest(project)
         prepare_guidelines(project, before=project.guidelines)
         project.save(update_fields=RENDERED)
         _own(project, owner)

@@ -280,8 +280,10 @@ def _commitment_differences(document: Document, plan: Plan, rows: Sequence[Calib
     return commitment_differences(document, plan, rows)
 
 
-def document_differences(stated: object, computed: object, path: str = "") -> Iterator[str]:
-    """Where two JSON values differ, one sentence per leaf."""
+def document_differences(
+    stated: object, computed: object, path: str = "", *, tolerance: float = TOLERANCE
+) -> Iterator[str]:
+    """Where two JSON values differ, one sentence per leaf; `FIGURES` by more than ``tolerance``."""
     if isinstance(stated, dict) and isinstance(computed, dict):
         for key in sorted(stated.keys() | computed.keys()):
             where = f"{path}.{key}" if path else key
@@ -290,23 +292,23 @@ def document_differences(stated: object, computed: object, path: str = "") -> It
             elif key not in computed:
                 yield f"certificate: {where} is not part of a certificate"
             else:
-                yield from document_differences(stated[key], computed[key], where)
+                yield from document_differences(stated[key], computed[key], where, tolerance=tolerance)
     elif isinstance(stated, list) and isinstance(computed, list) and len(stated) == len(computed):
         for index, (one, other) in enumerate(zip(stated, computed, strict=True)):
-            yield from document_differences(one, other, f"{path}[{index}]")
-    elif not _equal(stated, computed, figure=path.rpartition(".")[2] in FIGURES):
+            yield from document_differences(one, other, f"{path}[{index}]", tolerance=tolerance)
+    elif not _equal(stated, computed, within=tolerance if path.rpartition(".")[2] in FIGURES else None):
         yield f"certificate: {path} is {_short(stated)}, recomputed {_short(computed)}"
 
 
-def _equal(stated: object, computed: object, *, figure: bool) -> bool:
+def _equal(stated: object, computed: object, *, within: float | None) -> bool:
     if isinstance(stated, bool) or isinstance(computed, bool):
         return stated is computed
     if isinstance(stated, int | float) and isinstance(computed, int | float):
         whole = isinstance(stated, int) and isinstance(computed, int)
-        if stated == computed or not figure or whole:
+        if stated == computed or within is None or whole:
             return stated == computed
         try:
-            return isclose(stated, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+            return isclose(stated, computed, rel_tol=within, abs_tol=within)
         except OverflowError:  # of hundreds of digits
             return False
     return type(stated) is type(computed) and stated == computed

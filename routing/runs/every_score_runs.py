@@ -207,12 +207,20 @@ class Routing:
         for part in self._parts():
             if routes.filter(item=part.ids[0]).exists():
                 continue  # stored before this job was interrupted
-            found = self.policy.delivers(part.scored(self))[0]
-            positions = np.where(found == len(self.run_sources), self.people, found + 1).tolist()
             # In the order in which the index of the routes has them, so that it grows at its end.
-            rows = sorted(zip(part.ids, positions, strict=True))
+            rows = sorted(zip(part.ids, self._sent(part), strict=True))
             with context.chunk(stage=Words(gettext_noop("Routes"))):
                 copy_rows(Route, ("run", "item", "position"), [(self.run.pk, *row) for row in rows])
+
+    def sent(self, *conditions: object) -> Iterator[dict[int, int]]:
+        """Of the items that meet the conditions, part by part, the position that each is sent to, by key."""
+        for part in self._parts(*conditions):
+            yield dict(zip(part.ids, self._sent(part), strict=True))
+
+    def _sent(self, part: "PoolPart") -> list[int]:
+        found = self.policy.delivers(part.scored(self))[0]
+        positions: list[int] = np.where(found == len(self.run_sources), self.people, found + 1).tolist()
+        return positions
 
     def _called(self, place: int) -> NDArray[np.int64]:
         """Ids of the unlabelled items that the policy looks at this model for."""

@@ -2,7 +2,7 @@
 the job "route_run" that does it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -149,19 +149,25 @@ def _store_routes(
     context: JobContext, run: Run, first: RunSource, thresholds: Thresholds, positions: range
 ) -> None:
     """One statement per source on the keys; what no threshold takes goes to people."""
-    below = partial(takes, first) if uses_every_score(run) else at_or_below
     if _routes_of(run, positions).exists():
         return
     with context.chunk(stage=Words(gettext_noop("Routes")), done=0):
-        earlier = Q(pk__in=[])
-        for position, taken in enumerate((*map(below, thresholds), Q()), start=1):
-            # A source has those that no cheaper one takes. In the order in which the index of the routes has
-            # them, so that it grows at its end.
-            rows = _items_at(run, positions).filter(taken, ~earlier).order_by("item_id")
+        for position, among in sent_by_first_score(run, first, thresholds):
+            # In the order in which the index of the routes has them, so that it grows at its end.
+            rows = _items_at(run, positions).filter(among).order_by("item_id")
             values = rows.values_list("run", "item", Value(position))
             insert_select(Route, ("run", "item", "position"), values)
-            earlier |= taken
     analyse_tables(Route)
+
+
+def sent_by_first_score(run: Run, first: RunSource, thresholds: Thresholds) -> Iterator[tuple[int, Q]]:
+    """Of each source its position, people's last, and which items of a pool go there."""
+    below = partial(takes, first) if uses_every_score(run) else at_or_below
+    earlier = Q(pk__in=[])
+    for position, taken in enumerate((*map(below, thresholds), Q()), start=1):
+        # A source has those that no cheaper one takes.
+        yield position, taken & ~earlier
+        earlier |= taken
 
 
 def _items_at(run: Run, positions: range) -> QuerySet[PoolItem]:

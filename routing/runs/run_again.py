@@ -8,19 +8,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from django.db import DatabaseError
 from django.db.models import Count, Max
 
 from annotation.common.files import open_file
-from annotation.errors import HypacError
 from routing.core.certificate import canonical_bytes
 from routing.core.commitment import before_draw, blank_hash, drawn_entropy, lines_document
 from routing.core.drawn import draw_differences
 from routing.core.sampling import make_salt, pool_hash
 from routing.core.verify import document_differences
 from routing.models import Commitment, Draw, Run
+from routing.runs.again import DiffersError, computing_again, refuse
 from routing.runs.analysis_result import sources_document
-from routing.runs.certified_again import DiffersError
 from routing.runs.commitments import fixed_before_draw
 from routing.runs.committed import BEFORE_DRAW, document_of, said_lines
 from routing.runs.covered import covered_items
@@ -38,29 +36,16 @@ def hold_run(run: Run) -> dict[str, Any] | None:
     Returns the count of the routing, where the run has one: what models answered since, for another run say,
     and what that cost, is in it.
     """
-    try:
+    with computing_again():
         if run.pool_hash:
-            _refuse(_pool_faults(run))
-        if run.by_people:
-            return _tally(run)
+            refuse(_pool_faults(run))
         draw = Draw.objects.filter(run=run).first()
         both = list(run.commitments.order_by("number").select_related("items"))
         if draw is not None:
-            _refuse(_draw_faults(run, draw, both))
+            refuse(_draw_faults(run, draw, both))
         for one in both:
-            _refuse(_commitment_faults(run, one, draw))
+            refuse(_commitment_faults(run, one, draw))
         return _tally(run)
-    except (DatabaseError, DiffersError):
-        raise
-    except HypacError as error:
-        raise DiffersError(str(error)) from error
-    except Exception as error:  # whatever a plan or a document that nobody made leads to
-        raise DiffersError(f"it cannot be looked at ({type(error).__name__}: {error})") from error
-
-
-def _refuse(faults: Iterator[str]) -> None:
-    if (first := next(faults, None)) is not None:
-        raise DiffersError(first)
 
 
 def _pool_faults(run: Run) -> Iterator[str]:
@@ -129,7 +114,8 @@ def _first_faults(run: Run, one: Commitment, document: dict[str, Any]) -> Iterat
     told = {name: document[name] for name in ("project", "run", "sources", "items", "pilot", "ledger")}
     fixed = fixed_before_draw(run, pilot=document["plan"]["pilot_size"])
     again = before_draw(**fixed, **told, draw_from=document["draw_from"])
-    _refuse(line.replace("certificate:", "commitment 1:") for line in document_differences(document, again))
+    for difference in document_differences(document, again):
+        yield difference.replace("certificate:", "commitment 1:")
     yield from _source_faults(run, document["sources"])
     if one.items is None:
         yield "commitment 1 has lost what models had said"

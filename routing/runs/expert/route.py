@@ -106,12 +106,18 @@ def _store_thresholds(context: JobContext, run: Run, first: RunSource, places: P
     if Route.objects.filter(run=run).exists():
         return
     with context.chunk(stage=Words(gettext_noop("Routes")), done=0):
-        earlier = Q(pk__in=[])
-        below = map(partial(takes, first), thresholds_from_json(run.certificate.thresholds))
-        for position, taken in enumerate(below, start=1):
-            _insert(run, taken & ~earlier, position)
-            earlier |= taken
-        _insert(run, ~earlier, places.expert)
+        for position, among in sent_by_thresholds(run, first, places):
+            _insert(run, among, position)
+
+
+def sent_by_thresholds(run: Run, first: RunSource, places: Places) -> Iterator[tuple[int, Q]]:
+    """Of each source its position, the expert's last, and which items of a pool go there."""
+    earlier = Q(pk__in=[])
+    below = map(partial(takes, first), thresholds_from_json(run.certificate.thresholds))
+    for position, taken in enumerate(below, start=1):
+        yield position, taken & ~earlier
+        earlier |= taken
+    yield places.expert, ~earlier
 
 
 def _insert(run: Run, among: Q, position: int) -> None:
