@@ -21,6 +21,7 @@ from hypac_site.portable.ids import rewritten
 from hypac_site.portable.manifest import PEOPLE
 from hypac_site.portable.maps import AS_IT_IS, LONGEST_NAME, Maps, Person
 from hypac_site.portable.said import check_said
+from hypac_site.portable.shapes import check_shapes
 from hypac_site.portable.tables import (
     Model,
     Row,
@@ -75,9 +76,8 @@ def check(archive: Archive) -> Checked:
         look = looks.of.get(model)
         for where, row in archive.rows(part_of(model)):
             try:
-                read = table.checked(row, checked.maps)
-                rewritten(model, row, AS_IT_IS)
-                check_said(model, read)
+                table.note(row, checked.maps)
+                read = checked_row(table, row, checked.maps)
                 if look is not None:
                     look(read)
             except Wrong as wrong:
@@ -86,6 +86,15 @@ def check(archive: Archive) -> Checked:
     for sha256 in archive.files:
         archive.check_file(sha256)
     return checked
+
+
+def checked_row(table: "Table", row: Row, maps: Maps) -> Row:
+    """As `Table.checked` has it. Raises Wrong also for what pages could not show."""
+    read = table.checked(row, maps)
+    rewritten(table.model, row, AS_IT_IS)
+    check_shapes(table.model, read)
+    check_said(table.model, read)
+    return read
 
 
 class Table:
@@ -109,10 +118,8 @@ class Table:
             else:
                 self._plain.append((one.name, reader_of(one)))
 
-    def checked(self, row: Row, maps: Maps) -> Row:
-        """The row with values of the database, and references as they are in the file; it is noted as one
-        that is there. Raises Wrong.
-        """
+    def note(self, row: Row, maps: Maps) -> None:
+        """Note that the row is there. Raises Wrong."""
         if row.keys() != self._known:
             unknown = sorted(row.keys() - self._known)
             words = f"there is no column {unknown[0][:100]!r}" if unknown else "a column is missing"
@@ -121,6 +128,11 @@ class Table:
             maps.add(self.model, _key(row["id"]))
         except ValueError:
             raise Wrong("its number does not follow those before it") from None
+
+    def checked(self, row: Row, maps: Maps) -> Row:
+        """The row, which is noted, with values of the database, and references as they are in the file.
+        Raises Wrong.
+        """
         made = dict(row)
         for name, null in self._persons:
             if (row[name] is None and not null) or (row[name] is not None and not self._knows(row[name])):

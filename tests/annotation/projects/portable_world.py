@@ -179,7 +179,13 @@ def _of_sources(world: World) -> None:
         project=project, kind="try_source", params={"source": source.pk, "items": [item.pk]}, state="done",
         unique_key=f"try:{source.pk}",
     )  # fmt: skip
-    SourceTry.objects.create(job=tried, source=source, rows=[{"item": item.pk, "name": "x", "reason": ""}])
+    row = {
+        "item": item.pk, "name": "x", "text": "cat", "reasoning": "", "value": "cat", "reason": "",
+        "tokens_in": 9, "tokens_out": None, "finish_reason": "stop", "latency_ms": 2.5, "cost": "0.0001",
+        "cost_note": "", "served_model": "m", "prompt": 1, "asked_as": "b" * 64,
+        "asked": [{"role": "user", "content": "Cat?"}],
+    }  # fmt: skip
+    SourceTry.objects.create(job=tried, source=source, rows=[row])
     measurement = Measurement.objects.create(
         project=project,
         outside=True,

@@ -78,7 +78,7 @@ ROWS: dict[str, tuple[Callable[[Lines], Any], str]] = {
         "sources of run 1 have gaps between their positions",
     ),
     "a reason that is none": (
-        lambda all_: all_[RUN][0].update(invalid_reasons=["x"]), "one of its sentences cannot be said"
+        lambda all_: all_[RUN][0].update(invalid_reasons=["x"]), "invalid_reasons: it has no object"
     ),
 }  # fmt: skip
 
