@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from annotation.errors import HypacError
+from annotation.imports.limits import MAX_DEPTH
 from hypac_site.portable.tables import Model, Row, name_of
 from hypac_site.portable.values import Wrong
 from routing.core.bounds import BOUNDS
@@ -24,7 +25,8 @@ Shape = Callable[[Any], None]
 """Raises Wrong, in words that go on after the name of the column."""
 # Python compares and shows numbers of any length; pages and databases count with 64 bits.
 LARGEST = 2**63
-DEEPEST = 20
+# A cell of an import may be nested so deeply, and stands within a row.
+DEEPEST = MAX_DEPTH + 5
 
 
 # --- Parts --------------------------------------------------------------------------------------------------
@@ -64,13 +66,9 @@ def plain(value: Any, depth: int = 0) -> None:
     """Any JSON that can be shown."""
     if depth > DEEPEST:
         raise Wrong("it is nested too deeply")
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for inner in value:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
             plain(inner, depth + 1)
-    elif type(value) in (int, float):
-        number(float(value) if abs(value) < 1e300 else value)
 
 
 def maybe(shape: Shape) -> Shape:

@@ -14,7 +14,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from annotation.models import Project, User
 from hypac_site.portable.archive import opened
 from hypac_site.portable.checking import Table, check, checked_row
-from hypac_site.portable.shapes import SHAPES
+from hypac_site.portable.placing import import_project
+from hypac_site.portable.shapes import DEEPEST, SHAPES
 from hypac_site.portable.tables import Model, fields_of, is_person, name_of, refers_to, rows_of, travelling
 from hypac_site.portable.values import Wrong, row_in
 from tests.annotation.projects.portable import Lines, forged, json_columns, lines_of, table_of
@@ -23,7 +24,7 @@ from tests.annotation.projects.test_portable_hostile import _made, good  # noqa:
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 NESTED: Any = None
-for _ in range(30):
+for _ in range(DEEPEST + 1):
     NESTED = [NESTED]
 OF_JSON = (None, [], {}, "x", -1, 2**70, [{}], [[1]], {"x": [1]}, [None], {"x": None}, NESTED)
 OF_TEXT = ("", "%(name)s {x} <b>", "\u202e../..")
@@ -140,3 +141,68 @@ def faults(project: Project, user: User) -> list[str]:
             except Exception as error:
                 found.append(f"{address}: {error!r}")
     return found
+
+
+# What follows from other rows, or is held by the database: one such value has the whole file refused.
+FOLLOWING = {
+    *("routing.certificate", "routing.commitment", "routing.delivery", "routing.deliveryfile"),
+    *("routing.draw", "routing.drawitem", "routing.ledgerentry", "routing.pilotitem", "routing.poolitem"),
+    *("routing.prediction", "routing.itemscore", "routing.route", "routing.run", "routing.runsource"),
+    *("annotation.label", "annotation.storedfile"),
+}
+
+
+def test_what_is_let_in_breaks_no_page(good: Path, tmp_path: Path) -> None:  # noqa: F811
+    """One value for each column of JSON that may be any, all in one file."""
+    found = let_in(good)
+    of_json = {f"{name_of(model)}.{column}" for model, column, _value in found} & json_columns()
+    assert len(of_json) > 30
+    last = {
+        (model, column): (model, column, value)
+        for model, column, value in found
+        if name_of(model) not in FOLLOWING and f"{name_of(model)}.{column}" in of_json
+    }
+    project = import_project(
+        path=changed(good, tmp_path / "p.zip", list(last.values())), owner="owner-here", slug="m"
+    ).project
+    assert faults(project, User.objects.get(username="owner-here")) == []
+
+
+REFUSED: dict[str, tuple[Any, ...]] = {
+    "annotation.item.data": ([], {"x": 1}, {"x": None}),
+    "annotation.item.fields": ([["a"]], [["a", 1]], [{}]),
+    "annotation.item.typed": ([], "x", 1, NESTED, {"x": NESTED}),
+    "annotation.label.value": (1, {}, None, [1], True),
+    "annotation.project.columns": ([[]], ["a", 1], {}),
+    "annotation.project.loss": ("unknown",),
+    "routing.certificate.messages": ([], "x"),
+    "routing.certificate.shape": ("\u202e" * 21,),
+    "routing.certificate.thresholds": ("x", {}, [{"u": 1}], [{"u": "x", "v": 0}], [{"u": 0.5, "v": 2**64}]),
+    "routing.run.bound": ("unknown",),
+    "routing.run.invalid_reasons": ([{}], [{"code": 1, "params": {}, "words": ""}]),
+    "routing.run.loss": ("unknown",),
+    "routing.run.rule": ("unknown",),
+    "routing.run.score": ("unknown",),
+    "routing.run.tally": ([], {}, {"sent": "x", "answers": [], "saving": None}),
+    "routing.runsource.cost_function": ("unknown",),
+    "routing.sentanswer.answer": ([], "x", {}, {"label": 1}, {"label": "x", "cost": "NaN"}),
+    "routing.source.backend": ("unknown", ""),
+    "routing.source.params": ({}, {"unknown": 1}, {"label_column": []}),
+    "routing.source.prices": ({"per_token": []}, {"x": "NaN"}),
+    "routing.sourcerevision.fields": ([1], {}, [[]]),
+    "routing.sourcetry.rows": ([{}], [1], "x"),
+}
+
+
+@pytest.mark.parametrize("column", REFUSED)
+def test_what_no_page_could_show_is_refused(good: Path, column: str) -> None:  # noqa: F811
+    table, _dot, name = column.rpartition(".")
+    (model,) = (one for one in travelling() if name_of(one) == table)
+    row = lines_of(good)[table_of(model)][0]
+    with opened(good) as archive:
+        checked = check(archive)
+    reader = Table(model, {person.name for person in checked.people})
+    assert checked_row(reader, row, checked.maps)
+    for value in REFUSED[column]:
+        with pytest.raises(Wrong):
+            checked_row(reader, row | {name: value}, checked.maps)
