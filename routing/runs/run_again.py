@@ -6,11 +6,13 @@ was certified.
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from itertools import islice
+from typing import IO, Any
 
 from django.db.models import Count, Max
 
 from annotation.common.files import open_file
+from annotation.errors import InputError
 from routing.core.certificate import canonical_bytes
 from routing.core.commitment import before_draw, blank_hash, drawn_entropy, lines_document
 from routing.core.drawn import draw_differences
@@ -120,11 +122,20 @@ def _first_faults(run: Run, one: Commitment, document: dict[str, Any]) -> Iterat
     if one.items is None:
         yield "commitment 1 has lost what models had said"
         return
-    with open_file(one.items) as committed:
-        lines = [line.removesuffix(b"\n") for line in committed]
-    if lines_document(lines) != document["items"]:
-        yield "commitment 1 is of other answers of models than stand beside it"
-    yield from _said_faults(run, lines)
+    try:
+        content = open_file(one.items)
+    except InputError:
+        return  # lost before, which whoever exported it was told
+    with content as committed:
+        if lines_document(_lines(committed)) != document["items"]:
+            yield "commitment 1 is of other answers of models than stand beside it"
+            return
+        committed.seek(0)
+        yield from _said_faults(run, _lines(committed))
+
+
+def _lines(content: IO[bytes]) -> Iterator[bytes]:
+    return (line.removesuffix(b"\n") for line in content)
 
 
 def _source_faults(run: Run, told: list[Any]) -> Iterator[str]:
@@ -138,14 +149,15 @@ def _source_faults(run: Run, told: list[Any]) -> Iterator[str]:
         yield "commitment 1 has other sources than its run"
 
 
-def _said_faults(run: Run, lines: list[bytes]) -> Iterator[str]:
+def _said_faults(run: Run, lines: Iterator[bytes]) -> Iterator[str]:
     """Models may have answered more since; what they had said they still say."""
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
     pool = run.pool_items.filter(intake__isnull=True).order_by("position")
     rows = pool.values_list("item", "item__external_id", "item__content_hash", "u")
     for start in range(0, run.pool_size, PART):
         part = list(rows.filter(position__gte=start, position__lt=start + PART))
-        for old, new in zip(lines[start : start + PART], said_lines(run, run_sources, part), strict=True):
+        committed = islice(lines, len(part))
+        for old, new in zip(committed, said_lines(run, run_sources, part), strict=True):
             if old == new:
                 continue
             then, now = json.loads(old), json.loads(new)

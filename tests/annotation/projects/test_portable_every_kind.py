@@ -3,17 +3,23 @@
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
 from annotation.labelling import queue
 from annotation.models import Label, Project
 from annotation.permissions import access_to
 from annotation.projects.manage import update_project
+from routing.delivery.deliver import deliver
 from routing.items.erase import erase_items
 from routing.label_set.replace import replace_label
 from routing.models import Certificate, Source
 from testbed.delivered import KINDS
+from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import make_world
-from tests.annotation.projects.portable import carried
+from tests.annotation.projects.portable import carried, done
+from tests.routing.by_people import people
+from tests.routing.elsewhere import test_labelled_elsewhere as elsewhere
+from tests.routing.runs import test_overlap
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
@@ -57,3 +63,35 @@ def test_what_a_project_may_change_after_a_run_keeps_nothing_out(tmp_path: Path)
     copy = carried(project, tmp_path)
     assert copy.runs.get().certificate.sha256 == run.certificate.sha256
     assert copy.runs.get().invalid_reasons
+
+
+def test_a_run_of_several_people_comes_in(tmp_path: Path) -> None:
+    world = test_overlap.make_crowd()
+    test_overlap.analysed(world)
+    copy = carried(world.project, tmp_path)
+    assert copy.runs.get().certificate.figures["two_people"]["items"]
+
+
+def test_a_run_by_people_comes_in(tmp_path: Path) -> None:
+    project = make_project()
+    make_items(project, 6)
+    person = add_member(project)
+    run = people.asked(project)
+    people.answer(project, person)
+    deliver(run=run, user=project.created_by)
+    done(project, "deliver_run")
+    copy = carried(project, tmp_path)
+    assert copy.runs.get().deliveries.get().rows == 6
+
+
+def test_labels_of_the_calibration_set_from_elsewhere_come_in(tmp_path: Path, client: Client) -> None:
+    world = make_world(80)
+    world.calibrating(m=30)
+    world.way = None
+    tasks = elsewhere.lines(elsewhere.out(client, world, part="calibration"))
+    rows = [elsewhere.answered(task) for task in tasks]
+    names = {"user 3": world.annotators[0].username}
+    assert elsewhere.back(client, world, rows, people=names, part="calibration").status_code == 200
+    world._analyse(world.project.runs.get())
+    copy = carried(world.project, tmp_path)
+    assert '"calibration_elsewhere":' in copy.runs.get().certificate.document
