@@ -1,5 +1,6 @@
 """Every kind of run goes out and comes in: what it certified is computed again there, and is the same."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from routing.delivery.deliver import deliver
 from routing.items.erase import erase_items
 from routing.label_set.replace import replace_label
 from routing.models import Certificate, Source
+from routing.runs.cancel import cancel_run
+from routing.runs.ledger import spent_before
 from testbed.delivered import KINDS
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import make_world
@@ -63,6 +66,17 @@ def test_what_a_project_may_change_after_a_run_keeps_nothing_out(tmp_path: Path)
     copy = carried(project, tmp_path)
     assert copy.runs.get().certificate.sha256 == run.certificate.sha256
     assert copy.runs.get().invalid_reasons
+
+
+def test_a_draw_that_was_thrown_away_stays_charged(tmp_path: Path) -> None:
+    world = make_world(120)
+    thrown_away = world.start(m=60, draw_from="nonce")
+    world.do("prepare_run")
+    cancel_run(run=thrown_away, user=world.manager)
+    world.analysed(m=60)
+    copy = carried(world.project, tmp_path)
+    assert spent_before(copy, "dataset") == Decimal("0.2")
+    assert '"alpha_spent":"0.1"' in copy.runs.get(number=2).certificate.document
 
 
 def test_a_run_of_several_people_comes_in(tmp_path: Path) -> None:
