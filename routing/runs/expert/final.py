@@ -49,8 +49,7 @@ from routing.runs.ledger import charge_final_audit
 from routing.runs.own_record import has_own_record
 from routing.runs.reference import final_plan_of
 
-DRAW, ANALYSE = "draw_final_audit", "analyse_final_audit"
-PART = 10_000
+DRAW, ANALYSE, PART = "draw_final_audit", "analyse_final_audit", 10_000
 CHANGED = failures.register(
     "final_label_changed",
     gettext_noop("The label of item %(item)s was corrected after the final audit had been drawn."),
@@ -208,8 +207,7 @@ def analyse_sample(context: JobContext) -> dict[str, Any]:
     drawn, final = run.final_audit, final_plan_of(run)
     if final is None or hasattr(drawn, "certificate"):
         return {}
-    rows = _sampled(run, drawn)
-    columns = _columns(run.certificate, drawn, final, rows)
+    columns = _columns(run.certificate, drawn, final, rows := _sampled(run, drawn))
     with context.chunk():
         Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # before or after a correction
         if _sampled(run, drawn) != rows:
