@@ -284,7 +284,7 @@ def check_shapes(model: Model, row: Row) -> None:
         try:
             check(row)
         except (CoreError, HypacError) as error:
-            raise Wrong(str(error).removesuffix(".")) from None
+            raise Wrong(str(error).rstrip(".")) from None
 
 
 @cache

@@ -28,6 +28,6 @@ def computing_again() -> Iterator[None]:
     except (DatabaseError, DiffersError):
         raise
     except (CoreError, DocumentError, HypacError) as error:
-        raise DiffersError(str(error).removesuffix(".")) from error
+        raise DiffersError(str(error).rstrip(".")) from error
     except Exception as error:
         raise DiffersError(f"it cannot be computed again ({type(error).__name__}: {error})") from error
