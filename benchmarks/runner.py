@@ -76,15 +76,18 @@ class Table:
 
     @staticmethod
     def row(*cells: object) -> None:
-        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+        print(line_of(cells), flush=True)
 
 
 def markdown(rows: Iterable[Mapping[str, object]]) -> str:
     """A whole Markdown table, for a page; the rows have the same columns."""
     found = list(rows)
     heads = list(found[0]) if found else []
-    lines = [heads, ["---"] * len(heads), *(row.values() for row in found)]
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+    return "\n".join(map(line_of, [heads, ["---"] * len(heads), *(row.values() for row in found)]))
+
+
+def line_of(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
