@@ -2,9 +2,9 @@
 
 import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import redis
 from django.conf import settings
@@ -25,31 +25,24 @@ ANSWERED = 8
 GAVE_UP = "Couldn't ack"
 
 
-class Scene(AbstractContextManager["Scene"]):
+class Scene:
     """A world to be broken, one fault after the other; in the end its facts and calls go into the rows."""
 
-    def __init__(self, bench: "Bench", *faults: str) -> None:
+    def __init__(self, bench: "Bench", faults: Sequence[str]) -> None:
         self.bench, self.fast = bench, bench.models[0]
         self.rows = [Row(fault) for fault in faults]
         self.row = self.rows[0]
-
-    def __enter__(self) -> Self:
         self.world = World.make()
-        self.calls = Calls(self.bench.models, self.world)
-        self.way = dict(self.bench.way(self.world))
-        return self
+        self.calls = Calls(bench.models, self.world)
+        self.way = dict(bench.way(self.world))
 
-    def __exit__(self, kind: type[BaseException] | None, *_rest: Any) -> None:
-        for model in self.bench.models:
-            model.release()
-            model.release_lists()
-        if kind is not None:
-            return
+    def end(self) -> list[Row]:
         self.calls.fault(None)
         self.rows[-1].calls += self.calls.total()
         found = check(self.world)
         for row in self.rows:
             row.add(found)
+        return self.rows
 
     def next(self, times: int = 0) -> None:
         """What is done from here on belongs to the next row, as do so many faults without calls."""
@@ -103,9 +96,14 @@ def fault(*names: str) -> Callable[[Callable[["Bench", Scene], None]], Rows]:
 
     def of(play: Callable[["Bench", Scene], None]) -> Rows:
         def rows(bench: "Bench") -> list[Row]:
-            with Scene(bench, *names) as scene:
+            scene = Scene(bench, names)
+            try:
                 play(bench, scene)
-            return scene.rows
+            finally:
+                for model in bench.models:
+                    model.release()
+                    model.release_lists()
+            return scene.end()
 
         return rows
 
