@@ -6,7 +6,7 @@ Upper bounds at alpha = 0.05 for the same observed losses, which come evenly alo
 of labels with which each certifies anything; medians of five timed runs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -19,17 +19,21 @@ from routing.core.bounds.base import Bound, full_losses
 from routing.core.console import unread_output
 
 ALPHA = 0.05
-SAMPLES = ((3_000, 100), (3_000, 500), (100_000, 2_000))
-"""N, m; p = 0.9."""
-SHARES = (Fraction(0), Fraction(1, 50), Fraction(1, 20))
+HUNDREDTHS = (0, 2, 5)
 """Observed errors, as a share of the asked items."""
 
 
 def main() -> None:
     print(machine("numpy", "scipy"))
-    for binary in (True, False):
-        uppers(binary)
-    varying()
+    samples = [sizes(3_000, 100), sizes(3_000, 500), sizes(100_000, 2_000)]
+    cells = [(drawn, drawn.asked * share // 100) for drawn in samples for share in HUNDREDTHS]
+    others = [(bound, "population") for bound in BOUNDS if not bound.certifies]
+    uppers("0-1 loss", cells, [*offered(), *others])
+    graded = [(replace(drawn, binary=False), count) for drawn, count in cells]
+    uppers("a loss of 0.3 where it is not 0", graded, [*offered(binary=False), *others], factor=0.3)
+    varying = replace(sizes(3_000, 500, Fraction(7, 10)), p_min=Fraction(1, 2))
+    title = "0-1 loss, p = 0.9 for half of the items and 0.5 for the rest; N = 3,000, m = 500"
+    uppers(title, [(varying, count) for count in (0, 7, 17)], offered(constant_p=False))
     labels()
     times()
 
@@ -42,45 +46,27 @@ def offered(*, binary: bool = True, constant_p: bool = True) -> Iterator[tuple[B
                 yield bound, target
 
 
-def sizes(size: int, drawn: int, *, binary: bool) -> Evidence:
+def sizes(size: int, drawn: int, p: Fraction = Fraction(9, 10)) -> Evidence:
     """A draw without results: the size of everything."""
-    p = Fraction(9, 10)
-    empty = Evidence.of_counts(np.zeros(1), asked=int(drawn * p), drawn=drawn, p=p, pool_size=size)
-    return replace(empty, binary=binary)
+    return Evidence.of_counts(np.zeros(1), asked=int(drawn * p), drawn=drawn, p=p, pool_size=size)
 
 
-def uppers(binary: bool) -> None:
-    """Upper bounds; a loss that is not 0-1 is 0.3 where it is not 0."""
-    cells = [(size, drawn, share) for size, drawn in SAMPLES for share in SHARES]
-    heads = [f"{int(drawn * Fraction(9, 10) * share)} of {drawn * 9 // 10}" for _, drawn, share in cells]
-    title = f"{'0-1 loss' if binary else 'a loss of 0.3 where it is not 0'}; upper bounds"
-    table = Table("bound", "target", *heads, title=title)
-    others = [(bound, "population") for bound in BOUNDS if not bound.certifies]
-    for bound, target in [*offered(binary=binary), *others]:
-        values = []
-        for size, drawn, share in cells:
-            base = sizes(size, drawn, binary=binary)
-            seen = full_losses(base, int(base.asked * share))
-            values.append(bound.upper(seen if binary else scaled(seen, 0.3), ALPHA, target=target)[0])
-        table.row(f"`{bound.name}`", target, *(f"{value:.4f}" for value in values))
-
-
-def varying() -> None:
-    """Upper bounds where half of the items are asked about with p = 0.9 and half with 0.5."""
-    p, drawn = Fraction(7, 10), 500
-    counts = (0, 7, 17)
-    table = Table(
-        *("bound", "target", *(f"{count} of {drawn * 7 // 10}" for count in counts)),
-        title="0-1 loss, p = 0.9 for half of the items and 0.5 for the rest; N = 3,000, m = 500",
-    )
-    base = Evidence.of_counts(np.zeros(1), asked=350, drawn=drawn, p=p, pool_size=3_000)
-    base = replace(base, p_min=Fraction(1, 2))
-    for bound, target in offered(constant_p=False):
-        values = [bound.upper(full_losses(base, count), ALPHA, target=target)[0] for count in counts]
-        table.row(f"`{bound.name}`", target, *(f"{value:.4f}" for value in values))
+def uppers(
+    title: str, cells: Sequence[tuple[Evidence, int]], bounds: Iterable[tuple[Bound, str]], factor: float = 1
+) -> None:
+    """Upper bounds for draws with so many losses of ``factor`` each."""
+    heads = [f"{count} of {drawn.asked}" for drawn, count in cells]
+    table = Table("bound", "target", *heads, title=f"{title}; upper bounds")
+    for bound, target in bounds:
+        seen = (scaled(full_losses(drawn, count), factor) for drawn, count in cells)
+        table.row(
+            f"`{bound.name}`", target, *(f"{bound.upper(e, ALPHA, target=target)[0]:.4f}" for e in seen)
+        )
 
 
 def scaled(seen: Evidence, factor: float) -> Evidence:
+    if factor == 1:
+        return seen
     rows = seen.rows
     assert rows is not None
     return replace(

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 from bulk_world import PLAN, make
-from runner import measured, stage
+from runner import measured, middle, stage
 
 OPTIONS = {
     "undeleted": (False, "stop before the project is deleted"),
@@ -83,7 +84,7 @@ def look_at(browser: Any, size: int, name: str, path: str, **headers: str) -> No
             answer = browser.get(path, headers=headers)
         assert answer.status_code in (200, 286), (name, answer.status_code)
         looks.append(row)
-    sorted(looks, key=lambda row: row.seconds)[1].show()
+    middle(looks).show()
 
 
 @contextmanager
@@ -92,23 +93,18 @@ def stages_of_jobs(size: int) -> Iterator[None]:
     from annotation.jobs.context import JobContext
 
     write, under_way = JobContext._write, ExitStack()
-    name = "its beginning"
-    under_way.enter_context(stage(f"... {name}", size))
+    stages = ["its beginning"]
+    under_way.enter_context(stage(f"... {stages[-1]}", size))
 
     def watched(context: JobContext, **changes: Any) -> None:
-        nonlocal name
-        if (said := changes.get("stage")) is not None and said != name:
-            name = said
+        if changes.get("stage") not in (None, stages[-1]):
+            stages.append(changes["stage"])
             under_way.close()
-            under_way.enter_context(stage(f"... {name}", size))
+            under_way.enter_context(stage(f"... {stages[-1]}", size))
         write(context, **changes)
 
-    JobContext._write = watched  # type: ignore[method-assign]
-    try:
+    with patch.object(JobContext, "_write", watched), under_way:
         yield
-    finally:
-        JobContext._write = write  # type: ignore[method-assign]
-        under_way.close()
 
 
 def remove(size: int, run: Any, world: Any, work: Callable[[str], None]) -> None:

@@ -50,22 +50,14 @@ class Truth(dict[str, str]):
 def make(size: int) -> Any:
     from annotation.common.bulk import copy_rows
     from annotation.models import Item
-    from routing.sources.manage import save_source
     from testbed.factories import add_member, make_project
-    from testbed.worlds import World
+    from testbed.worlds import World, add_recorded
 
     project = make_project(choices=LABELS, human_cost=Decimal("0.1"), currency="USD")
-    project.columns = ["text", "model_1", "confidence_1", "model_2", "confidence_2"]
+    project.columns = ["text", "model1", "confidence1", "model2", "confidence2"]
     project.save(update_fields=["columns"])
     for number, cost in enumerate(("0.0001", "0.001"), start=1):
-        save_source(
-            project=project,
-            user=project.created_by,
-            name=f"Model {number}",
-            backend="recorded",
-            params={"label_column": f"model_{number}", "confidence_column": f"confidence_{number}"},
-            cost_per_label=Decimal(cost),
-        )
+        add_recorded(project, number, cost)
     copy_rows(
         Item,
         ("project", "external_id", "position", "text", "fields", "data", "content_hash"),
@@ -84,8 +76,8 @@ def contents(size: int) -> Iterator[tuple[Any, ...]]:
         lists = [values.tolist()[: size - start] for values in (*group.answers, *group.u)]
         for place, (one, two, u_one, u_two) in enumerate(zip(*lists, strict=True), start):
             text = TEXT.format(place)
-            data = {"text": text, "model_1": LABELS[one], "confidence_1": f"{1 - u_one:.4f}"}
-            data |= {"model_2": LABELS[two], "confidence_2": f"{1 - u_two:.4f}"}
+            data = {"text": text, "model1": LABELS[one], "confidence1": f"{1 - u_one:.4f}"}
+            data |= {"model2": LABELS[two], "confidence2": f"{1 - u_two:.4f}"}
             yield text, [], data, text_hash(text if place % 100 != 1 else TEXT.format(place - 1))
 
 

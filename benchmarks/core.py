@@ -1,12 +1,11 @@
-"""How long the statistics take, in four tables.
+"""How long the statistics take, in three tables.
 
-    .venv/bin/python benchmarks/core.py [--runs 5] [--only certify,pairs,betting,experiment]
+    .venv/bin/python benchmarks/core.py [--runs 5] [--only certify,pairs,betting]
 
 certify   chains from a pilot and the certificate, with and without the sort of U, by pool and sources
 pairs     the paper's rules over all pairs of distinct scores, beside its Algorithm 1 as a loop
 betting   the betting bound along a chain, beside the packages `confseq` and `mapie` where these are installed
           (requirements-bench.txt), their numbers compared with ours
-experiment  splits x methods x epsilons on a table of 50,000 rows, its reading apart
 
 Medians of processor time, after one run that is not timed: one thread computes and nothing waits, so on an
 idle machine that is the time that passes.  Worlds are made up: models err more where they are less certain.
@@ -18,13 +17,14 @@ import tracemalloc
 from decimal import Decimal
 from functools import partial
 from itertools import combinations_with_replacement
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import core_peers
 import numpy as np
 from core_peers import Rows
 from numpy.typing import NDArray
-from runner import Table, forget_peak, machine, median_ms, parser_of, parts, peak_mib, seconds_of
+from runner import Table, machine, median_ms, options_of, parts, seconds_of
 
 import routing.core.chain
 from routing.core.bounds import BOUNDS
@@ -33,17 +33,12 @@ from routing.core.calibration import ObservedLosses, sorted_losses
 from routing.core.certify import certify_losses
 from routing.core.chain import PilotData, build_chains
 from routing.core.compare import Comparison, compare_losses
-from routing.core.experiment.run import run
-from routing.core.experiment.settings import Settings
-from routing.core.experiment.table import Table as Outputs
 from routing.core.grid import score_grid
 from routing.core.keys import V_MAX, Key
 from routing.core.plan import Plan
 from routing.core.search import Search
 
 COSTS = {3: (1000, 6000, 32768), 6: (100, 300, 1000, 3000, 10000, 32768), 4: (300, 1000, 6000, 32768)}
-METHODS = ("fixed_sequence", "multi_chain", "pointwise_argmin", "pac_labeling_1", "cse", "coannotating")
-EPSILONS = ("0.02", "0.03", "0.05", "0.075", "0.10")
 POOLS = ((1_497, 300), (100_000, 2_000), (1_000_000, 10_000))
 
 
@@ -111,9 +106,9 @@ def certify_times(size: int, drawn: int, sources: int, runs: int) -> tuple[float
     cut = routing.core.chain.make_bins
     sorting: list[float] = []
 
-    def timed_cut(*arguments: object, **options: object) -> object:
+    def timed_cut(*arguments: Any, **options: Any) -> Any:
         start = time.process_time()
-        slices = cut(*arguments, **options)  # type: ignore[arg-type]
+        slices = cut(*arguments, **options)
         sorting.append(time.process_time() - start)
         return slices
 
@@ -121,11 +116,8 @@ def certify_times(size: int, drawn: int, sources: int, runs: int) -> tuple[float
         chains = build_chains(plan, u=world.u, v=world.v, pilot=pilot)
         assert certify_losses(plan, chains, observe(world, calibration)).certified
 
-    routing.core.chain.make_bins = timed_cut  # type: ignore[assignment]
-    try:
+    with patch.object(routing.core.chain, "make_bins", timed_cut):
         taken = median_ms(whole, runs, before=clear_caches)
-    finally:
-        routing.core.chain.make_bins = cut
     return taken, taken - 1000 * statistics.median(sorting[1:])
 
 
@@ -244,65 +236,29 @@ def betting_table(runs: int) -> None:
     epsilon, alpha = plan.exact_epsilon, float(plan.alpha)
     bound = BOUNDS.get("betting_upper")
 
-    times, uppers = {}, {}
+    times = {}
     for target in ("pool", "population"):
         p_values = partial(bound.p_values, evidence, epsilon, target=target, level=alpha)
         times[target] = median_ms(p_values, runs, before=clear_caches)
-        taken = median_ms(partial(bound.upper, evidence, alpha, target=target), min(runs, 3))
-        print(
-            f"  ours, {target:<11} p-values {times[target]:>7.1f} ms, upper bounds {taken:>8.1f} ms,"
-            f" {taken / times[target]:.1f} times as long"
-        )
-        uppers[target] = taken / 300
+        print(f"  ours, {target:<11} p-values {times[target]:>7.1f} ms")
     assert evidence.rows is not None
     rows = Rows(evidence.rows(0, 300), size, float(epsilon), alpha)
-    core_peers.beside_confseq(rows, evidence, times, uppers["pool"], runs)
+    core_peers.beside_confseq(rows, evidence, times, runs)
     core_peers.beside_mapie(rows, evidence, runs)
 
 
-# --- experiment ---
-
-
-def experiment_table(runs: int, size: int = 50_000) -> None:
-    """Two models with scores of their own, so that every method can run; 100 classes."""
-    rng = np.random.default_rng(0)
-    u = rng.random((size, 2))
-    u[:, 1] = (u[:, 0] + u[:, 1]) / 2
-    wrong = rng.random((size, 2)) < np.column_stack([0.6 * u[:, 0] ** 2, 0.4 * u[:, 1] ** 2])
-    truth = rng.integers(0, 100, size)
-    given = np.where(wrong, (truth[:, None] + rng.integers(1, 100, (size, 2))) % 100, truth[:, None])
-    outputs = Outputs(
-        name="made up",
-        numbers=(1, 2),
-        loss=wrong.astype(np.float64),
-        usable=np.ones((size, 2), dtype=np.bool_),
-        u=u,
-        costs=np.tile([1.0, 2.0, 8.0], (size, 1)),
-        answers=given.astype(str).astype(object),
-    )
-    settings = Settings(epsilons=tuple(map(Decimal, EPSILONS)), sizes=(1000,), repeats=100, rules=METHODS)
-    table = Table("splits", "methods", "epsilons", "rows", "m", "seconds", "peak memory", title="Experiment")
-    forget_peak()
-    seconds = median_ms(lambda: run(outputs, settings), runs, warm=False) / 1000
-    counts = (100, len(METHODS), len(EPSILONS), f"{size:,}", "1,000")
-    table.row(*counts, f"{seconds:.1f}", f"{peak_mib():.0f} MiB")
+TABLES = {"certify": certify_table, "pairs": pairs_table, "betting": betting_table}
 
 
 def main() -> None:
-    tables = {
-        "certify": certify_table,
-        "pairs": pairs_table,
-        "betting": betting_table,
-        "experiment": experiment_table,
-    }
-    options = parser_of(
+    options = options_of(
         __doc__,
         runs=(5, "timed runs of each step, after one that is not"),
-        only=(",".join(tables), "tables to print, with commas between them"),
-    ).parse_args()
+        only=(",".join(TABLES), "tables to print, with commas between them"),
+    )
     print(f"{machine('numpy', 'scipy')}, medians of {options.runs} runs, processor time")
     for name in parts(options.only):
-        tables[name](options.runs)
+        TABLES[name](options.runs)
 
 
 if __name__ == "__main__":

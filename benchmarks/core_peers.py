@@ -2,7 +2,6 @@
 Hoeffding-Bentkus p-values, two upper bounds and fixed-sequence testing.
 """
 
-import time
 from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
@@ -15,11 +14,6 @@ from runner import median_ms
 from routing.core.bounds import BOUNDS, Evidence
 from routing.core.rules.fixed_sequence import prefix
 
-BREAKS = 1_000
-"""Values of r among which `confseq` looks for an upper bound."""
-UPPER_BOUNDS = 5
-"""Policies whose upper bound `confseq` computes: it takes seconds for each."""
-
 
 class Rows(NamedTuple):
     """Losses (J, n) in [0, 1] in draw order, all items asked; N, epsilon and alpha."""
@@ -30,14 +24,10 @@ class Rows(NamedTuple):
     alpha: float
 
 
-def beside_confseq(
-    rows: Rows, evidence: Evidence, p_values_ms: Mapping[str, float], upper_ms: float, runs: int
-) -> None:
-    """P-values of all policies by target, then some upper bounds, beside the milliseconds that ours took: all
-    p-values of a target, one upper bound.
-    """
+def beside_confseq(rows: Rows, evidence: Evidence, p_values_ms: Mapping[str, float], runs: int) -> None:
+    """P-values of all policies by target, beside the milliseconds that ours took."""
     try:
-        mart, cs, bets = _confseq()
+        mart, bets = _confseq()
     except ImportError as error:
         print(f"  confseq: skipped, not installed ({error}); see docs/performance.md")
         return
@@ -49,14 +39,9 @@ def beside_confseq(
         return np.asarray(bets(x, alpha=rows.alpha, fixed_n=n), dtype=np.float64)
 
     for target, size in (("pool", rows.pool_size), ("population", None)):
+        options: dict[str, Any] = {"alpha": rows.alpha, "lambdas_fn_negative": fixed, "N": size, "theta": 0}
 
-        def p_values(size: int | None = size) -> NDArray[np.float64]:
-            options: dict[str, Any] = {
-                "alpha": rows.alpha,
-                "lambdas_fn_negative": fixed,
-                "N": size,
-                "theta": 0,
-            }
+        def p_values(options: dict[str, Any] = options) -> NDArray[np.float64]:
             capital = [mart(x, rows.epsilon, **options).max() for x in rows.losses]
             return 1 / np.maximum(capital, 1.0)
 
@@ -71,37 +56,15 @@ def beside_confseq(
             f"  {name}, {target} p-values: {taken / p_values_ms[target]:.1f} times ours, {taken:.1f} ms;"
             f" largest |ln p - ln p| {gap:.1e} over {fits.sum()} policies"
         )
-    places = np.linspace(0, len(rows.losses) - 1, UPPER_BOUNDS).astype(int)
-    mine = bound.upper(evidence, rows.alpha, target="pool")[places]
-    start = time.process_time()
-    with np.errstate(over="ignore"):
-        ends = [
-            cs(
-                rows.losses[place],
-                lambdas_fns_negative=fixed,
-                alpha=rows.alpha,
-                N=rows.pool_size,
-                breaks=BREAKS,
-                theta=0,
-                running_intersection=True,
-            )[1][-1]
-            for place in places
-        ]
-    taken = 1000 * (time.process_time() - start) / len(places)
-    excess = np.array(ends) - mine
-    print(
-        f"  {name}, pool upper bounds, the next of {BREAKS:,} values: {taken / upper_ms:,.0f} times ours,"
-        f" {taken:,.0f} ms each; theirs less ours {excess.min():.5f} to {excess.max():.5f}"
-    )
 
 
-def _confseq() -> tuple[Any, Any, Any]:
+def _confseq() -> tuple[Any, Any]:
     if not hasattr(np, "float_"):
         np.float_ = np.float64  # a name that NumPy 2 no longer has and confseq 0.0.11 annotates with
-    from confseq.betting import betting_cs, betting_mart
+    from confseq.betting import betting_mart
     from confseq.betting_strategies import lambda_predmix_eb
 
-    return betting_mart, betting_cs, lambda_predmix_eb
+    return betting_mart, lambda_predmix_eb
 
 
 def beside_mapie(rows: Rows, evidence: Evidence, runs: int) -> None:

@@ -10,12 +10,14 @@ promise was broken.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from runner import Table as Printed, machine, parser_of
+from runner import Table as Printed, machine, options_of, parts
 
 from routing.core.every_score.build import ChainBuilder, ScoreChains
 from routing.core.experiment.every_score import chain_builder_of, decide_by_every_score, decide_with
@@ -25,21 +27,19 @@ from routing.core.experiment.reading import read_table
 from routing.core.experiment.split import Split
 from routing.core.experiment.table import Table
 from routing.core.plan import Plan
-from testbed.known_truth import DATA, SETTINGS
+from testbed.known_truth import DATA, SETTINGS, available
 from testbed.settings import LANGUAGE
 
 SEEDS = {"A": 1, "A'": 1, "B": 0, "f2-worse cheap": 0, "four scored sources": 0, "useless first": 0}
-COLUMNS = ("today", "last alone", "cascade alone", "first alone", "every_score")
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One table with one plan."""
 
     name: str
     table: Table
     m: int
-    epsilon: str
+    epsilon: str = "0.05"
 
     def plan(self, target: str, rule: str) -> Plan:
         return Plan(
@@ -56,20 +56,16 @@ class Row:
         )
 
 
-def rows(tiny: str = "") -> Iterator[Row]:
+def rows(tiny: Path | None) -> Iterator[Row]:
     """The tables that are at hand, then the worlds; `tiny` is a file that benchmarks/tiny_pair.py wrote."""
     if tiny:
         for epsilon in ("0.02", "0.01"):
-            yield Row("tiny pair", read_table(Path(tiny), loss="numeric", blank="pass"), 400, epsilon)
-    imagenet = DATA / "imagenet_resnet34_resnet152.csv"
-    if imagenet.exists():
-        yield Row("ImageNet", read_table(imagenet), 1000, "0.05")
-    for name, m in (("math-l5", 300), ("gsm", 300)):
-        file = DATA / f"zeroeval_{name}_2tier.csv"
-        if file.exists():
-            known = {"costs": LANGUAGE[:2], "human_cost": LANGUAGE[2], "loss": "numeric"}
-            table = read_table(file, models=(1, 2), **known)
-            yield Row({"math-l5": "MATH-L5", "gsm": "GSM8K"}[name], table, m, "0.05")
+            yield Row("tiny pair", read_table(tiny, loss="numeric", blank="pass"), 400, epsilon)
+    zeroeval = {"models": (1, 2), "costs": LANGUAGE[:2], "human_cost": LANGUAGE[2], "loss": "numeric"}
+    for name in ("ImageNet", "MATH-L5", "GSM8K"):
+        if available(SETTINGS[name]):
+            known = {} if name == "ImageNet" else zeroeval
+            yield Row(name, read_table(DATA / SETTINGS[name].file, **known), SETTINGS[name].m)
     for name, seed in SEEDS.items():
         setting = SETTINGS[name]
         world = setting.draw(np.random.default_rng(seed))
@@ -106,41 +102,46 @@ WAYS: dict[str, Callable[[Split, Plan], Decides]] = {
 }
 
 
+def drawn(
+    row: Row, target: str, columns: list[str], seeds: list[np.random.SeedSequence]
+) -> dict[str, list[Measured]]:
+    """What each column made of each draw; not of a chain on a score that the table does not have."""
+    found: dict[str, list[Measured]] = defaultdict(list)
+    for seed in seeds:
+        split = Split(row.table, m=row.m, p=0.9, seed=seed)
+        for column in columns:
+            if row.table.scored[-1] or column not in ("last alone", "cascade alone"):
+                plan = row.plan(target, "fixed_sequence" if column == "today" else "every_score")
+                terms = Terms(target, float(row.epsilon), plan.pilot)
+                found[column].append(measure(split, WAYS[column](split, plan), terms))
+    return found
+
+
 def main() -> None:
-    options = parser_of(
+    options = options_of(
         __doc__,
         repetitions=(100, "draws of each row"),
         only=("", "only these rows, with commas between"),
-        columns=(",".join(COLUMNS), "only these columns"),
+        columns=(",".join(WAYS), "only these columns"),
         target=("dataset", "what is promised"),
-        tiny=("", "a table of benchmarks/tiny_pair.py"),
+        tiny=(Path, "a table of benchmarks/tiny_pair.py"),
         seed=(0, "of the draws"),
-    ).parse_args()
+    )
     print(machine("numpy", "scipy"))
     print(f"`benchmarks/every_score.py --repetitions {options.repetitions}`, target {options.target}")
-    columns = [column for column in COLUMNS if column in options.columns.split(",")]
-    printed = Printed("table", "eps", "m", *columns, "+-", "broken", "s", title="")
+    columns = [column for column in WAYS if column in parts(options.columns)]
+    printed = Printed("table", "eps", "m", *columns, "+-", "broken", "s")
     for row in rows(options.tiny):
-        if options.only and row.name not in options.only.split(","):
+        if options.only and row.name not in parts(options.only):
             continue
         started = time.perf_counter()
-        found: dict[str, list[Measured]] = {}
-        for seed in np.random.SeedSequence(options.seed).spawn(options.repetitions):
-            split = Split(row.table, m=row.m, p=0.9, seed=seed)
-            for column in columns:
-                if column in ("last alone", "cascade alone") and not row.table.scored[-1]:
-                    continue
-                plan = row.plan(options.target, "fixed_sequence" if column == "today" else "every_score")
-                terms = Terms(options.target, float(row.epsilon), plan.pilot)
-                found.setdefault(column, []).append(measure(split, WAYS[column](split, plan), terms))
+        seeds = np.random.SeedSequence(options.seed).spawn(options.repetitions)
+        found = drawn(row, options.target, columns, seeds)
         savings = {column: [100 * one.net_saving for one in many] for column, many in found.items()}
-        last = savings[columns[-1]]
         printed.row(
-            row.name,
-            row.epsilon,
-            row.m,
+            *(row.name, row.epsilon, row.m),
             *(f"{np.mean(savings[column]):.1f}" if column in savings else "-" for column in columns),
-            f"{np.std(last) / len(last) ** 0.5:.2f}",
+            f"{np.std(savings[columns[-1]]) / options.repetitions**0.5:.2f}",
             f"{np.mean([one.violated for one in found[columns[-1]]]):.3f}",
             f"{time.perf_counter() - started:.0f}",
         )

@@ -27,11 +27,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from faults_site import Gates, Model, Reconcilers, Worker
-from runner import Table, installation, parser_of
+from runner import Table, installation, own_server, parser_of
 
 from testbed.hosts import until
 from testbed.servers import PostgresServer, RedisServer, create_database
@@ -48,24 +48,19 @@ PATIENCE = 120
 IDLE_MILLISECONDS = 5000
 FAULTS = ["kills", "twice", "broker", "unacknowledged", "database"]
 FAULTS += ["stale", "frozen", "poison", "terminate", "cancel"]
+# What is played instead where the broker is not the script's own.
+NOT_OWN = {"broker": "purged", "unacknowledged": ""}
 
 
 class Bench:
     """Servers, model servers, a worker and reconcilers, all of its own."""
 
     def __init__(self, stack: ExitStack, broker: str) -> None:
-        if (binaries := PostgresServer.installed()) is None:
-            raise SystemExit("no PostgreSQL server is installed (Debian: apt install postgresql)")
-        self.postgres = stack.enter_context(PostgresServer(binaries))
+        self.postgres = stack.enter_context(own_server(PostgresServer))
         database = create_database(self.postgres.url("postgres"), "hypac")
-        self.redis: RedisServer | None = None
-        if not broker:
-            if (program := RedisServer.installed()) is None:
-                raise SystemExit("no Redis server is installed (Debian: apt install redis-server)")
-            self.redis = stack.enter_context(RedisServer(program))
-            broker = self.redis.url()
+        self.redis = None if broker else stack.enter_context(own_server(RedisServer))
         environment = {
-            "CELERY_BROKER_URL": broker,
+            "CELERY_BROKER_URL": broker or self.redis.url(),
             "HYPAC_PRIVATE_HOSTS": "127.0.0.1",
             "HYPAC_JOB_STALE_SECONDS": str(STALE_SECONDS),
             "HYPAC_LOG_LEVEL": "WARNING",
@@ -137,8 +132,8 @@ def rows_of(bench: Bench, options: argparse.Namespace) -> Iterator["Row"]:
         began = time.monotonic()
         if name == "kills":
             yield from kills(bench, options.kills, only=tuple(options.jobs))
-        else:
-            yield from getattr(faults_others, name)(bench)
+        elif played := name if bench.redis else NOT_OWN.get(name, name):
+            yield from getattr(faults_others, played)(bench)
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
 
@@ -157,7 +152,7 @@ def parse() -> argparse.Namespace:
         __doc__,
         kills=(50, "how often a worker is killed"),
         broker=("", "URL of a broker; without it a Redis of its own"),
-        json=("", "write the rows to this file, too"),
+        json=(Path, "write the rows to this file, too"),
     )
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=FAULTS, metavar="FAULT")
     parser.add_argument("--jobs", nargs="+", default=[], help="kinds of job that are killed (default: all)")
@@ -177,8 +172,7 @@ def main() -> int:
         for wrong in row.wrong:
             print(f"{row.fault}: {wrong}")
     if options.json:
-        documents: list[dict[str, Any]] = [asdict(row) | {"failed": row.failed} for row in rows]
-        Path(options.json).write_text(json.dumps(documents))
+        options.json.write_text(json.dumps([asdict(row) | {"failed": row.failed} for row in rows]))
     return int(any(row.failed for row in rows))
 
 

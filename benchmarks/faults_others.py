@@ -2,9 +2,9 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import redis
 from django.conf import settings
@@ -25,35 +25,29 @@ ANSWERED = 8
 GAVE_UP = "Couldn't ack"
 
 
-class Scene(AbstractContextManager["Scene"]):
+class Scene:
     """A world to be broken, one fault after the other; in the end its facts and calls go into the rows."""
 
-    def __init__(self, bench: "Bench", *faults: str) -> None:
+    def __init__(self, bench: "Bench", faults: Sequence[str]) -> None:
         self.bench, self.fast = bench, bench.models[0]
         self.rows = [Row(fault) for fault in faults]
         self.row = self.rows[0]
-
-    def __enter__(self) -> Self:
         self.world = World.make()
-        self.calls = Calls(self.bench.models, self.world)
-        self.way = dict(self.bench.way(self.world))
-        return self
+        self.calls = Calls(bench.models, self.world)
+        self.way = dict(bench.way(self.world))
 
-    def __exit__(self, kind: type[BaseException] | None, *_rest: Any) -> None:
-        for model in self.bench.models:
-            model.release()
-            model.release_lists()
-        if kind is not None:
-            return
+    def end(self) -> list[Row]:
         self.calls.fault(None)
         self.rows[-1].calls += self.calls.total()
         found = check(self.world)
         for row in self.rows:
             row.add(found)
+        return self.rows
 
-    def next(self) -> None:
-        """What is done from here on belongs to the next row."""
+    def next(self, times: int = 0) -> None:
+        """What is done from here on belongs to the next row, as do so many faults without calls."""
         self.row = self.rows[self.rows.index(self.row) + 1]
+        self.row.times = times
 
     def fault(self) -> None:
         """The fault of the row happens now."""
@@ -94,12 +88,35 @@ class Scene(AbstractContextManager["Scene"]):
             self.done(self.way[name]())
 
 
+Rows = Callable[["Bench"], list[Row]]
+
+
+def fault(*names: str) -> Callable[[Callable[["Bench", Scene], None]], Rows]:
+    """The rows with these names of the scene in which a function breaks something."""
+
+    def of(play: Callable[["Bench", Scene], None]) -> Rows:
+        def rows(bench: "Bench") -> list[Row]:
+            scene = Scene(bench, names)
+            try:
+                play(bench, scene)
+            finally:
+                for model in bench.models:
+                    model.release()
+                    model.release_lists()
+            return scene.end()
+
+        return rows
+
+    return of
+
+
 # --- Messages and their broker ------------------------------------------------------------------------------
 
 
-def twice(bench: "Bench") -> Iterator[Row]:
+@fault("every message four times, two workers")
+def twice(bench: "Bench", scene: Scene) -> None:
     """Every message comes four times, to two workers."""
-    with Scene(bench, "every message four times, two workers") as scene, ExitStack() as stack:
+    with ExitStack() as stack:
         bench.new_worker(stack)
         scene.calls.fault(scene.row)
         for start in scene.way.values():
@@ -111,107 +128,99 @@ def twice(bench: "Bench") -> Iterator[Row]:
             run_job.delay(job.pk)
             scene.row.times += 4
         scene.row.in_flight = 0
-    yield from scene.rows
 
 
-def broker(bench: "Bench") -> Iterator[Row]:
+@fault(
+    "broker killed under a job at work",
+    "job queued while the broker is away",
+    "job queued while the broker hangs",
+    "broker emptied while a job waits",
+)
+def broker(bench: "Bench", scene: Scene) -> None:
     """Redis is killed under a job at work, is away while a job is queued, and loses a message."""
-    if (server := bench.redis) is None:
-        yield from _purged(bench)
-        return
-    queued = "job queued while the broker"
-    faults = ("broker killed under a job at work", f"{queued} is away", f"{queued} hangs")
-    with Scene(bench, *faults, "broker emptied while a job waits") as scene:
-        job = scene.in_calls()
-        scene.fault()
-        server.kill()
-        scene.fast.release()
-        scene.done(job)  # it needs no broker
-        scene.next()
-        scene.row.times = 1
-        job = scene.way["analyse_run"]()
-        server.start()
-        scene.done(job)
-        scene.next()
-        scene.row.times = 1
-        server.send(signal.SIGSTOP)
-        job = scene.way["route_run"]()  # nobody waits for the broker for long
-        time.sleep(12)  # for longer than the worker does
-        server.send(signal.SIGCONT)
-        scene.done(job)
-        scene.next()
-        scene.row.times = 1
-        bench.worker.stop()
-        job = scene.way["deliver_run"]()
-        with redis.Redis.from_url(server.url()) as client:
-            until(lambda: client.llen("default"), "the message in Redis")
-            client.flushall()
-        bench.worker.start()
-        scene.done(job)
-    yield from scene.rows
+    server = bench.redis
+    job = scene.in_calls()
+    scene.fault()
+    server.kill()
+    scene.fast.release()
+    scene.done(job)  # it needs no broker
+    scene.next(times=1)
+    job = scene.way["analyse_run"]()
+    server.start()
+    scene.done(job)
+    scene.next(times=1)
+    server.send(signal.SIGSTOP)
+    job = scene.way["route_run"]()  # nobody waits for the broker for long
+    time.sleep(12)  # for longer than the worker does
+    server.send(signal.SIGCONT)
+    scene.done(job)
+    scene.next(times=1)
+    bench.worker.stop()
+    job = scene.way["deliver_run"]()
+    with redis.Redis.from_url(server.url()) as client:
+        until(lambda: client.llen("default"), "the message in Redis")
+        client.flushall()
+    bench.worker.start()
+    scene.done(job)
 
 
-def unacknowledged(bench: "Bench") -> Iterator[Row]:
+@fault("broker hangs as a message is acknowledged")
+def unacknowledged(bench: "Bench", scene: Scene) -> None:
     """Redis hangs while a message is acknowledged: the worker gives up, and takes others all the same."""
-    if (server := bench.redis) is None:
-        return
-    with Scene(bench, "broker hangs as a message is acknowledged") as scene:
-        job, free = scene.held("import", "annotation_item")
-        bench.worker.send(signal.SIGSTOP)  # the parent, which acknowledges; its child goes on
-        free()
-        scene.done(job)
-        scene.fault()
-        server.send(signal.SIGSTOP)
-        before = bench.said(GAVE_UP)
-        bench.worker.send(signal.SIGCONT)
-        until(lambda: bench.said(GAVE_UP) > before, "the worker to give up")
-        server.send(signal.SIGCONT)
-        scene.rest(after="import")  # it has to take others all the same
-        scene.calls.fault(None)
-        scene.row.in_flight = 0
-    yield from scene.rows
+    server = bench.redis
+    job, free = scene.held("import", "annotation_item")
+    bench.worker.send(signal.SIGSTOP)  # the parent, which acknowledges; its child goes on
+    free()
+    scene.done(job)
+    scene.fault()
+    server.send(signal.SIGSTOP)
+    before = bench.said(GAVE_UP)
+    bench.worker.send(signal.SIGCONT)
+    until(lambda: bench.said(GAVE_UP) > before, "the worker to give up")
+    server.send(signal.SIGCONT)
+    scene.rest(after="import")  # it has to take others all the same
+    scene.calls.fault(None)
+    scene.row.in_flight = 0
 
 
-def _purged(bench: "Bench") -> Iterator[Row]:
+@fault("broker emptied while a job waits")
+def purged(bench: "Bench", scene: Scene) -> None:
+    """The same of a broker that is not ours to kill."""
     from hypac_site.celery import app
 
-    with Scene(bench, "broker emptied while a job waits") as scene:
-        job = scene.in_calls()
-        scene.calls.fault(scene.row)
-        scene.fast.release()
-        scene.done(job)
-        bench.worker.stop()
-        job = scene.way["analyse_run"]()
-        scene.row.times = until(app.control.purge, "a message to be thrown away")
-        bench.worker.start()
-        scene.done(job)
-        scene.rest(after="analyse_run")
-    yield from scene.rows
+    job = scene.in_calls()
+    scene.calls.fault(scene.row)
+    scene.fast.release()
+    scene.done(job)
+    bench.worker.stop()
+    job = scene.way["analyse_run"]()
+    scene.row.times = until(app.control.purge, "a message to be thrown away")
+    bench.worker.start()
+    scene.done(job)
+    scene.rest(after="analyse_run")
 
 
 # --- The database -------------------------------------------------------------------------------------------
 
 
-def database(bench: "Bench") -> Iterator[Row]:
+@fault("database killed while a model is asked", "database killed inside a transaction")
+def database(bench: "Bench", scene: Scene) -> None:
     """PostgreSQL is ended at once, as by a power cut: while a model is asked, and inside a transaction."""
-    killed = "database killed"
-    with Scene(bench, f"{killed} while a model is asked", f"{killed} inside a transaction") as scene:
-        job = scene.in_calls()
-        scene.fault()
-        _restart(bench)
-        scene.fast.release()
-        scene.done(job)
-        scene.done(scene.way["analyse_run"]())
-        scene.next()
-        job, _free = scene.held("route_run", "routing_route")
-        scene.fault()
-        _restart(bench)
-        scene.done(job)
-        job, _free = scene.held("deliver_run", "routing_delivery", at_commit=True)
-        scene.row.times += 1
-        _restart(bench)
-        scene.done(job)
-    yield from scene.rows
+    job = scene.in_calls()
+    scene.fault()
+    _restart(bench)
+    scene.fast.release()
+    scene.done(job)
+    scene.done(scene.way["analyse_run"]())
+    scene.next()
+    job, _free = scene.held("route_run", "routing_route")
+    scene.fault()
+    _restart(bench)
+    scene.done(job)
+    job, _free = scene.held("deliver_run", "routing_delivery", at_commit=True)
+    scene.row.times += 1
+    _restart(bench)
+    scene.done(job)
 
 
 def _restart(bench: "Bench") -> None:
@@ -225,33 +234,24 @@ def _restart(bench: "Bench") -> None:
 # --- Workers ------------------------------------------------------------------------------------------------
 
 
-def stale(bench: "Bench") -> Iterator[Row]:
+@fault("worker frozen in its calls, another takes over")
+def stale(bench: "Bench", scene: Scene) -> None:
     """SIGSTOP while a model is asked, for longer than anybody waits: another worker finishes the job."""
-
-    def freeze(scene: Scene) -> tuple[Job, Callable[[], None]]:
-        return scene.in_calls(), scene.fast.release
-
-    yield from _frozen(bench, "worker frozen in its calls, another takes over", freeze)
+    _freeze(bench, scene, scene.in_calls(), scene.fast.release)
 
 
-def frozen(bench: "Bench") -> Iterator[Row]:
+@fault("worker frozen inside a transaction")
+def frozen(bench: "Bench", scene: Scene) -> None:
     """The same inside a transaction, which holds locks that the other one needs."""
-
-    def freeze(scene: Scene) -> tuple[Job, Callable[[], None]]:
-        job = scene.in_calls()
-        key = bench.gates.close("routing_prediction")
-        scene.fast.release()
-        until(lambda: bench.gates.reached(key), "answers to be stored")
-        return job, lambda: bench.gates.unlock(key)
-
-    yield from _frozen(bench, "worker frozen inside a transaction", freeze)
+    job = scene.in_calls()
+    key = bench.gates.close("routing_prediction")
+    scene.fast.release()
+    until(lambda: bench.gates.reached(key), "answers to be stored")
+    _freeze(bench, scene, job, lambda: bench.gates.unlock(key))
 
 
-def _frozen(
-    bench: "Bench", fault: str, freeze: Callable[[Scene], tuple[Job, Callable[[], None]]]
-) -> Iterator[Row]:
-    with Scene(bench, fault) as scene, ExitStack() as stack:
-        job, free = freeze(scene)
+def _freeze(bench: "Bench", scene: Scene, job: Job, free: Callable[[], None]) -> None:
+    with ExitStack() as stack:
         token = bench.token(job)
         scene.fault()
         child = bench.worker.child()
@@ -270,7 +270,6 @@ def _frozen(
         if before != _facts(scene.world):
             scene.row.wrong.append(f"written by the first worker: {before} became {_facts(scene.world)}")
         scene.rest()
-    yield from scene.rows
 
 
 def _facts(world: World) -> tuple[object, ...]:
@@ -284,60 +283,57 @@ def _facts(world: World) -> tuple[object, ...]:
     )
 
 
-def poison(bench: "Bench") -> Iterator[Row]:
+@fault("job that kills its worker each time")
+def poison(bench: "Bench", scene: Scene) -> None:
     """A job whose worker is killed each time before it gets on: it fails, with its reason."""
-    with Scene(bench, "job that kills its worker each time") as scene:
-        job = scene.in_calls()
-        scene.fast.hold()
-        for _ in range(settings.HYPAC_JOB_MAX_ATTEMPTS):
-            until(lambda: bench.alive(job) and job.state == Job.State.RUNNING, "the job to be taken")
-            token = job.claim_token
-            scene.fault()
-            bench.worker.kill("child")
-            until(lambda token=token: bench.token(job) != token, "its death to be noticed")
-        until(lambda: job.state == Job.State.FAILED or job.refresh_from_db(), "the job to fail")
-        if f"died {settings.HYPAC_JOB_MAX_ATTEMPTS} times" not in job.error:
-            scene.row.wrong.append(f"the reason is {job.error!r}")
-        scene.fast.release()
-        jobs.retry(job=job)
-        scene.done(job)
-        scene.rest()
-    yield from scene.rows
+    job = scene.in_calls()
+    scene.fast.hold()
+    for _ in range(settings.HYPAC_JOB_MAX_ATTEMPTS):
+        until(lambda: bench.alive(job) and job.state == Job.State.RUNNING, "the job to be taken")
+        token = job.claim_token
+        scene.fault()
+        bench.worker.kill("child")
+        until(lambda token=token: bench.token(job) != token, "its death to be noticed")
+    until(lambda: job.state == Job.State.FAILED or job.refresh_from_db(), "the job to fail")
+    if f"died {settings.HYPAC_JOB_MAX_ATTEMPTS} times" not in job.error:
+        scene.row.wrong.append(f"the reason is {job.error!r}")
+    scene.fast.release()
+    jobs.retry(job=job)
+    scene.done(job)
+    scene.rest()
 
 
-def terminate(bench: "Bench") -> Iterator[Row]:
+@fault("worker told to end in its calls")
+def terminate(bench: "Bench", scene: Scene) -> None:
     """SIGTERM while a model is asked: what is under way is stored, and no call is made again."""
-    with Scene(bench, "worker told to end in its calls") as scene:
-        job = scene.in_calls()
-        scene.fault()
-        bench.worker.send(signal.SIGTERM)
-        time.sleep(1)
-        scene.fast.release()
-        assert bench.worker.process is not None
-        bench.worker.process.wait(60)
-        job.refresh_from_db()
-        if (job.state, job.attempts) != (Job.State.QUEUED, 0):
-            scene.row.wrong.append(f"it left the job {job.state} after {job.attempts} attempts")
-        bench.worker.start()
-        scene.done(job)
-        scene.rest()
-        scene.calls.fault(None)
-        if scene.row.extra:
-            scene.row.wrong.append("calls were made again")
-    yield from scene.rows
+    job = scene.in_calls()
+    scene.fault()
+    bench.worker.send(signal.SIGTERM)
+    time.sleep(1)
+    scene.fast.release()
+    assert bench.worker.process is not None
+    bench.worker.process.wait(60)
+    job.refresh_from_db()
+    if (job.state, job.attempts) != (Job.State.QUEUED, 0):
+        scene.row.wrong.append(f"it left the job {job.state} after {job.attempts} attempts")
+    bench.worker.start()
+    scene.done(job)
+    scene.rest()
+    scene.calls.fault(None)
+    if scene.row.extra:
+        scene.row.wrong.append("calls were made again")
 
 
-def cancel(bench: "Bench") -> Iterator[Row]:
+@fault("job stopped in its calls, started again")
+def cancel(bench: "Bench", scene: Scene) -> None:
     """A job is stopped while a model is asked: nothing is stored any more; started again, it goes on."""
-    with Scene(bench, "job stopped in its calls, started again") as scene:
-        job = scene.in_calls()
-        scene.fault()
-        jobs.cancel(job=job)
-        scene.fast.release()
-        until(lambda: bench.said(f"Job {job.pk}: another worker has it, or it was"), "the worker to notice")
-        if (stored := scene.world.predictions()) != ANSWERED:
-            scene.row.wrong.append(f"{stored - ANSWERED} answers were stored after the job was stopped")
-        jobs.retry(job=job)
-        scene.done(job)
-        scene.rest()
-    yield from scene.rows
+    job = scene.in_calls()
+    scene.fault()
+    jobs.cancel(job=job)
+    scene.fast.release()
+    until(lambda: bench.said(f"Job {job.pk}: another worker has it, or it was"), "the worker to notice")
+    if (stored := scene.world.predictions()) != ANSWERED:
+        scene.row.wrong.append(f"{stored - ANSWERED} answers were stored after the job was stopped")
+    jobs.retry(job=job)
+    scene.done(job)
+    scene.rest()

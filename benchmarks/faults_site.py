@@ -158,9 +158,8 @@ def _key(number: int, *, at_commit: bool = False) -> int:
 class Worker:
     """A worker in a session of its own."""
 
-    def __init__(self, log: Path, **environment: str) -> None:
+    def __init__(self, log: Path) -> None:
         self._log = log
-        self._environment = os.environ | {"PYTHONPATH": str(ROOT)} | environment
         self.process: subprocess.Popen[bytes] | None = None
         self._seen: set[int] = set()
 
@@ -169,7 +168,7 @@ class Worker:
             self.process = subprocess.Popen(
                 [*worker_command(f"faults{next(_names)}@%h"), "--loglevel=warning"],
                 cwd=ROOT,
-                env=self._environment,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -190,14 +189,12 @@ class Worker:
     def kill(self, victim: str) -> None:
         """SIGKILL the "child", the "parent" or "both"; a worker without a parent is started again."""
         child = self.child()
-        if victim in ("parent", "both"):
+        if victim != "child":
             self.send(signal.SIGKILL)
             assert self.process is not None
             self.process.wait()
-        if victim in ("child", "both"):
-            for pid in {child, *self.left_over()}:  # one without a parent may have the job
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        if victim != "parent":
+            _kill(child, *self.left_over())  # one without a parent may have the job
         if victim != "child":
             self.start()
 
@@ -223,9 +220,13 @@ class Worker:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        for pid in filter(_lives, self._seen):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(*filter(_lives, self._seen))
+
+
+def _kill(*pids: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _lives(pid: int) -> bool:

@@ -12,8 +12,7 @@ from django.db.models import Count, Exists, OuterRef, Sum
 from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.models import Item, Job, Label, User
-from annotation.projects.manage import create_project
+from annotation.models import Item, Job, Label
 from routing.delivery.deliver import deliver
 from routing.models import (
     Certificate,
@@ -29,11 +28,10 @@ from routing.models import (
 )
 from routing.runs.certify import analyse
 from routing.runs.route import route
-from routing.runs.start import start_run
 from routing.sources.backends import Prompt
 from routing.sources.manage import save_source
 from testbed import worlds
-from testbed.factories import add_member
+from testbed.factories import add_member, make_project
 
 ITEMS = 70
 CONCURRENCY = 4
@@ -59,11 +57,10 @@ class World(worlds.World):
 
     @classmethod
     def make(cls) -> Self:
-        number = next(_numbers)
-        user = User.objects.create_user(f"manager{number}")
-        project = create_project(user=user, name=f"World {number}", choices=[], task_type="short_text")
+        project = make_project(choices=[], task_type="short_text")
         truth: dict[str, Any] = defaultdict(lambda: TRUE)
-        return cls(project, user, [add_member(project)], truth, first=number * 100 * ITEMS)
+        first = next(_numbers) * 100 * ITEMS
+        return cls(project, project.created_by, [add_member(project)], truth, first=first)
 
     # Each starts a job and returns it.
 
@@ -88,15 +85,13 @@ class World(worlds.World):
                 cost_per_label=Decimal(position) / 100,
                 prompt=Prompt("{{ text }}"),
             )
-        start_run(
-            project=self.project,
-            user=self.manager,
+        self.start(
             epsilon=Decimal("0.2"),
             alpha=Decimal("0.2"),
             m=30,
-            p=Decimal("0.9"),
             budget=Decimal(100),
             accept_unusable=True,  # models are made to fail, and the run is to go on
+            rule="",
             entropy=self.first,  # the same draw each time, and so a band that is large enough
         )
         return self.newest("prepare_run")

@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-from runner import ROOT, Table, installation, machine, parser_of
+from runner import ROOT, Table, installation, machine, options_of
 
 PROMPT = "{{ text }}"
 
@@ -127,23 +128,15 @@ def beside_a_server(options: argparse.Namespace, url: str, model: str) -> Iterat
     from routing.sources.backends.openai_api.params import read_params
     from routing.sources.prompts import render
 
-    params = {
-        "url": url,
-        "model": model,
-        "concurrency": options.concurrency,
-        "max_tokens": options.max_tokens,
-        "temperature": 0.7,
-        "seed": 1,
-    }
+    params = params_of(options, url=url, model=model, seed=1)
     spec = TaskSpec("short_text")
     read = read_params(params, spec)
     for number in range(options.runs):
         texts = texts_of(options, 2 * number)
         chats = [render(Prompt(PROMPT), spec, Item(text=text)).as_chat() for text in texts]
         bodies = [answer_body(read, spec, chat) for chat in chats]
-        yield "straight", timed(lambda bodies=bodies: straight_to_a_server(url, bodies, options.concurrency))
-        work = through_a_run(texts_of(options, 2 * number + 1), "openai_api", params)
-        yield "pipeline", timed(work)
+        yield "straight", timed(partial(straight_to_a_server, url, bodies, options.concurrency))
+        yield "pipeline", timed(through_a_run(texts_of(options, 2 * number + 1), "openai_api", params))
 
 
 def beside_an_engine(options: argparse.Namespace) -> Iterator[tuple[str, Pass]]:
@@ -153,14 +146,8 @@ def beside_an_engine(options: argparse.Namespace) -> Iterator[tuple[str, Pass]]:
     from routing.sources.backends.vllm.requests import ItemRequests, prompt_tokens
     from routing.sources.prompts import render
 
-    params: dict[str, Any] = {
-        "model": options.folder.name,
-        "concurrency": options.concurrency,
-        "max_tokens": options.max_tokens,
-        "temperature": 0.7,
-        "max_model_len": options.max_model_len,
-        "dtype": options.dtype,
-    }
+    length, dtype = options.max_model_len, options.dtype
+    params = params_of(options, model=options.folder.name, max_model_len=length, dtype=dtype)
     spec = TaskSpec("short_text")
     backend = open_backend("vllm", params, SourceContext(spec, Prompt(PROMPT)))
     with borrowed_engine(backend) as (llm, tokenizer):
@@ -170,11 +157,17 @@ def beside_an_engine(options: argparse.Namespace) -> Iterator[tuple[str, Pass]]:
                 messages = render(Prompt(PROMPT), spec, Item(text=text))
                 asked = ItemRequests(messages.as_chat(), messages.user, spec, backend.sampling).first()[0]
                 requests.append((prompt_tokens(tokenizer, asked.chat, {}), dict(asked.params)))
-            straight = timed(lambda requests=requests: straight_to_the_engine(llm, requests))
+            straight = timed(partial(straight_to_the_engine, llm, requests))
             if number:  # the first one warms up
                 yield "straight", straight
     for number in range(options.runs):
         yield "pipeline", timed(through_a_run(texts_of(options, 2 * number + 1), "vllm", params))
+
+
+def params_of(options: argparse.Namespace, **own: Any) -> dict[str, Any]:
+    """Of the source."""
+    shared = {"concurrency": options.concurrency, "max_tokens": options.max_tokens, "temperature": 0.7}
+    return {**shared, **own}
 
 
 @contextmanager
@@ -195,12 +188,11 @@ def report(title: str, passes: Iterator[tuple[str, Pass]]) -> None:
     table = Table("", "items", "items/s", "tokens/s", "wall", "beside", "processor ms per item", title=title)
     straight = statistics.median(one.wall for one in found["straight"])
     for name, several in found.items():
-        wall = statistics.median(one.wall for one in several)
-        processor = statistics.median(one.processor / one.items for one in several)
-        tokens = statistics.median(one.tokens / one.wall for one in several)
+        figures = ((one.tokens / one.wall, one.wall, 1000 * one.processor / one.items) for one in several)
+        tokens, wall, processor = map(statistics.median, zip(*figures, strict=True))
         items = several[0].items
         cells = (f"{items:,}", f"{items / wall:,.1f}", f"{tokens:,.0f}", f"{wall:.2f} s")
-        table.row(name, *cells, f"{wall / straight - 1:+.1%}", f"{processor * 1000:.2f}")
+        table.row(name, *cells, f"{wall / straight - 1:+.1%}", f"{processor:.2f}")
 
 
 @contextmanager
@@ -215,7 +207,7 @@ def scripted(delay: float) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = parser_of(
+    options = options_of(
         __doc__,
         items=(1600, "of each pass"),
         runs=(3, "passes of each kind"),
@@ -225,23 +217,22 @@ def main() -> None:
         url=("", "a server to ask in place of the scripted one"),
         model=("scripted", "the model's name on that server"),
         dtype=("auto", "of the engine"),
+        folder=(Path, "a model's folder, for an engine in this process"),
+        max_model_len=(int, "of the engine"),
     )
-    parser.add_argument("--folder", type=Path, help="a model's folder, for an engine in this process")
-    parser.add_argument("--max-model-len", type=int, help="of the engine")
-    options = parser.parse_args()
     if options.folder:
         options.folder = options.folder.resolve()
         os.environ["HYPAC_VLLM_MODELS"] = str(options.folder.parent)
     print(machine(*(["torch", "vllm"] if options.folder else [])))
+    at_a_time = f"{options.concurrency} calls at a time"
     with installation(HYPAC_PRIVATE_HOSTS="127.0.0.1,localhost"):
         if options.folder:
             report(f"Engine in this process, {options.folder.name}", beside_an_engine(options))
         elif options.url:
-            title = f"Server, {options.concurrency} calls at a time"
-            report(title, beside_a_server(options, options.url, options.model))
+            report(f"Server, {at_a_time}", beside_a_server(options, options.url, options.model))
         else:
             with scripted(options.delay) as url:
-                title = f"Scripted server, {options.delay:g} s, {options.concurrency} calls at a time"
+                title = f"Scripted server, {options.delay:g} s, {at_a_time}"
                 report(title, beside_a_server(options, url, "scripted"))
 
 

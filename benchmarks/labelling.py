@@ -27,7 +27,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 from playwright.sync_api import (
@@ -38,10 +38,13 @@ from playwright.sync_api import (
     Response,
     sync_playwright,
 )
-from runner import Table, installation, machine, parser_of, served
+from runner import Table, installation, machine, options_of, served
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 KEYS = {"cat": "1", "dog": "2"}
+READY = "#task[data-ready]"
+READY_IN_LABEL_STUDIO = "button[aria-label*='ubmit']:not([disabled])"
+Keys = Callable[[int], list[str]]
 PASSWORD = secrets.token_urlsafe(16)
 
 # Notes, in the page: when a key went down, and the first frame in which another item's text stands there.
@@ -103,20 +106,18 @@ class Fetched:
         return total
 
 
-def label_all(
-    page: Page, labels: int, keys: Callable[[int], list[str]], ready: Callable[[Page], None], first_load: int
-) -> Round:
-    """Give `labels` labels. `keys` are pressed for the n-th; `ready` waits until the page takes keys."""
+def label_all(page: Page, labels: int, keys: Keys, ready: str, first_load: int) -> Round:
+    """Give `labels` labels. `keys` are pressed for the n-th; where `ready` matches, the page takes keys."""
     fetched = Fetched(page)
     per_label = []
     for number in range(labels):
-        ready(page)
+        page.wait_for_selector(ready)
         before = page.evaluate("window.__watch.item")
         began = time.perf_counter()
         for key in keys(number):
             page.keyboard.press(key)
         page.wait_for_function("item => window.__watch.item !== item", arg=before, polling="raf")
-        ready(page)
+        page.wait_for_selector(ready)
         per_label.append((time.perf_counter() - began) * 1000)
     page.wait_for_timeout(500)
     state = page.evaluate("window.__watch")
@@ -160,28 +161,19 @@ def fill_with_suggestions(items: int, labels: int) -> str:
 
 
 def in_hypac(
-    context: BrowserContext,
-    address: str,
-    slug: str,
-    labels: int,
-    keys: Callable[[int], list[str]],
-    user: str = "bench",
+    context: BrowserContext, labels: int, address: str, slug: str, keys: Keys, user: str = "bench"
 ) -> Round:
     page = context.new_page()
     page.goto(f"{address}/projects/{slug}/annotate/")
     page.get_by_label("Username").fill(user)
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
-    ready_in_hypac(page)
+    page.wait_for_selector(READY)
     with fresh(context) as (page, first):
         page.goto(f"{address}/projects/{slug}/annotate/")
-        ready_in_hypac(page)
+        page.wait_for_selector(READY)
         page.wait_for_timeout(300)
-        return label_all(page, labels, keys, ready_in_hypac, first.count())
-
-
-def ready_in_hypac(page: Page) -> None:
-    page.wait_for_selector("#task[data-ready]")
+        return label_all(page, labels, keys, READY, first.count())
 
 
 @contextmanager
@@ -223,7 +215,7 @@ def fill_label_studio(address: str, token: str, items: int) -> int:
     return number
 
 
-def in_label_studio(context: BrowserContext, options: Namespace, project: int) -> Round:
+def in_label_studio(context: BrowserContext, labels: int, options: Namespace, project: int) -> Round:
     page = context.new_page()
     page.goto(f"{options.label_studio}/user/login/")
     page.locator("input[name=email]").fill(options.user)
@@ -232,16 +224,11 @@ def in_label_studio(context: BrowserContext, options: Namespace, project: int) -
     page.wait_for_url(lambda url: "/login" not in url)
     with fresh(context) as (page, first):
         page.goto(f"{options.label_studio}/projects/{project}/data?labeling=1")
-        ready_in_label_studio(page)
+        page.wait_for_selector(READY_IN_LABEL_STUDIO)
         page.wait_for_timeout(1000)
         loaded = first.count()
         page.locator("body").click(position={"x": 5, "y": 400})
-        keys = [lambda n: [key(n), "Control+Enter"], ready_in_label_studio]
-        return label_all(page, options.labels, *keys, loaded)
-
-
-def ready_in_label_studio(page: Page) -> None:
-    page.wait_for_selector("button[aria-label*='ubmit']:not([disabled])")
+        return label_all(page, labels, lambda n: [key(n), "Control+Enter"], READY_IN_LABEL_STUDIO, loaded)
 
 
 # --- Table --------------------------------------------------------------------------------------------------
@@ -251,6 +238,7 @@ def text(number: int) -> str:
     return f"sample {number:06} is a short text of the length of a sentence, as people label thousands of"
 
 
+@contextmanager
 def chromium(program: str) -> Iterator[Browser]:
     # Playwright's event loop in this thread would make Django refuse the database.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -276,7 +264,7 @@ def row(rounds: list[Round]) -> tuple[str, ...]:
 
 
 def main() -> None:
-    options = parser_of(
+    options = options_of(
         __doc__,
         items=(10_000, "in the project"),
         labels=(50, "labels in a run"),
@@ -287,37 +275,37 @@ def main() -> None:
         token=("", "API token of its user (legacy token)"),
         user=("", "e-mail address of that user"),
         password=("", "of that user"),
-        json=("", "file for every measured time"),
-    ).parse_args()
+        json=(Path, "file for every measured time"),
+    )
     rows: dict[str, list[Round]] = {}
-    for browser in chromium(options.chromium):
-        with installation(), served() as (address, _process):
-            slug = fill(options.items)
-            rows["HyPAC"] = [
-                in_hypac(browser.new_context(), address, slug, options.labels, lambda n: [key(n)])
-                for _ in range(options.runs)
-            ]
+    with chromium(options.chromium) as browser:
+
+        def rounds(way: Callable[..., Round], *more: Any) -> list[Round]:
+            return [way(browser.new_context(), options.labels, *more) for _ in range(options.runs)]
+
+        with installation():
+            # Before a worker is there, which would take the jobs of the run.
+            slug, suggested = fill(options.items), ""
             if options.suggestions:
-                slug = fill_with_suggestions(options.suggestions, options.labels * options.runs)
-                rows["HyPAC, a suggestion accepted"] = [
-                    in_hypac(browser.new_context(), address, slug, options.labels, lambda _: ["a"], "bench2")
-                    for _ in range(options.runs)
-                ]
+                suggested = fill_with_suggestions(options.suggestions, options.labels * options.runs)
+            with served() as (address, _process):
+                rows["HyPAC"] = rounds(in_hypac, address, slug, lambda n: [key(n)])
+                if suggested:
+                    given = rounds(in_hypac, address, suggested, lambda _: ["a"], "bench2")
+                    rows["HyPAC, a suggestion accepted"] = given
         if options.label_studio:
             project = fill_label_studio(options.label_studio, options.token, options.items)
-            rows["Label Studio"] = [
-                in_label_studio(browser.new_context(), options, project) for _ in range(options.runs)
-            ]
+            rows["Label Studio"] = rounds(in_label_studio, options, project)
         version = browser.version
     about = f"{options.items:,} items on SQLite, {options.labels} labels a run, {options.runs} runs"
     print(f"{about}; Chromium {version}; {machine()}")
     heads = ("key presses", "key to next, ms", "p95", "per label, ms", "layout shift", "first load")
     table = Table("", *heads, "per item")
-    for name, rounds in rows.items():
-        table.row(name, *row(rounds))
+    for name, several in rows.items():
+        table.row(name, *row(several))
     if options.json:
-        times = {name: [one._asdict() for one in rounds] for name, rounds in rows.items()}
-        Path(options.json).write_text(json.dumps(times))
+        times = {name: [one._asdict() for one in several] for name, several in rows.items()}
+        options.json.write_text(json.dumps(times))
 
 
 if __name__ == "__main__":

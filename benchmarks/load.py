@@ -28,7 +28,7 @@ from runner import (
     machine,
     ms,
     new_database,
-    parser_of,
+    options_of,
     percentile,
     processor_time,
     served,
@@ -59,7 +59,7 @@ def show(options: argparse.Namespace, report: Report, doubled: int, lost: int) -
 
 
 def main() -> None:
-    options = parser_of(
+    options = options_of(
         __doc__,
         annotators=(32, "who label at once"),
         think=(1.0, "mean seconds between two answers; 0: none"),
@@ -68,7 +68,7 @@ def main() -> None:
         database=("", "PostgreSQL, as a URL; without it SQLite"),
         threads=(8, "of the server"),
         seed=(1, "of what the annotators do"),
-    ).parse_args()
+    )
     with ExitStack() as stack:
         database = stack.enter_context(new_database(options.database, "load")) if options.database else ""
         stack.enter_context(installation(database))

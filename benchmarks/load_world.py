@@ -16,35 +16,19 @@ def make(size: int, people: int, password: str) -> tuple[str, list[str], int]:
     from django.contrib.auth.hashers import make_password
     from django.db import connection
 
-    from annotation.common.bulk import copy_rows
-    from annotation.imports.rows import text_hash
     from annotation.labelling import queue
-    from annotation.models import Item, User, WorkItem
+    from annotation.models import User, WorkItem
     from routing.models import Run
-    from testbed.factories import add_member
+    from testbed.factories import add_member, make_items
     from testbed.worlds import make_world
 
     world = make_world(MODELLED)
     run = world.routed(m=80)
     waiting = WorkItem.objects.filter(batch__project=world.project, state=WorkItem.State.OPEN)
     waiting.update(state=WorkItem.State.WITHDRAWN)
-    first = world.project.items.count()
-    copy_rows(
-        Item,
-        ("project", "external_id", "position", "text", "content_hash"),
-        (
-            (world.project.pk, f"t{place}", place, TEXT.format(place), text_hash(TEXT.format(place)))
-            for place in range(first, first + size)
-        ),
-    )
-    items = world.project.items.filter(position__gte=first)
-    batch = queue.create_batch(
-        project=world.project,
-        item_ids=list(items.values_list("pk", flat=True)),
-        blind=False,
-        priority=5,
-        entropy=1,
-    )
+    items = make_items(world.project, [TEXT.format(number) for number in range(size)])
+    item_ids = [item.pk for item in items]
+    batch = queue.create_batch(project=world.project, item_ids=item_ids, blind=False, priority=5, entropy=1)
     Run.objects.filter(pk=run.pk).update(routed_batch=batch, state=Run.State.LABELLING)
     secret = make_password(password)  # which takes its time, once
     names = [f"{world.project.slug}-{number}" for number in range(people)]

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
-from runner import Table, installation, machine, ms, parser_of, percentile, served
+from runner import Table, installation, machine, ms, options_of, percentile, served
 
 NOBODY, ONE, MANY = "nobody", "from one address", "from many addresses"
 
@@ -92,12 +92,12 @@ def make_page() -> tuple[str, str]:
 
 
 def main() -> None:
-    options = parser_of(
+    options = options_of(
         __doc__,
         attackers=(16, "who try passwords"),
         others=(4, "who look at pages"),
         seconds=(20.0, "of each of the three measurements"),
-    ).parse_args()
+    )
     print(f"{options.attackers} attackers, {options.others} others, {options.seconds:g} s each; {machine()}")
     with installation(HYPAC_BEHIND_PROXY="1"), served() as (address, _process):
         page = make_page()

@@ -31,7 +31,7 @@ from pathlib import Path
 import pytest
 from coverage import CoverageData
 from mutant_places import KINDS, Place, choose, find, places_of
-from runner import ROOT, parser_of
+from runner import ROOT, csv_text, parser_of
 
 LIST = Path(__file__).with_suffix(".csv")
 COLUMNS = ("number", "kind", "file", "function", "text", "what", "now_kind", "now_function", "now_text")
@@ -157,23 +157,19 @@ def main() -> int:
         jobs=(0, "processes that run tests"),
         limit=(3600, "seconds after which a mutant has timed out"),
         places=(False, "say where each is found, and run nothing"),
+        root=(ROOT, "a checkout"),
+        data=(Path, "what make coverage-all wrote; .coverage-all of the checkout"),
+        out=(Path, "results; those that stand there are kept"),
+        choose=(int, "write the list anew from this seed, and run nothing"),
     )
-    parser.add_argument("--root", type=Path, default=ROOT, help="a checkout")
-    parser.add_argument(
-        "--data", type=Path, help="what make coverage-all wrote; .coverage-all of the checkout"
-    )
-    parser.add_argument("--out", type=Path, help="results; those that stand there are kept")
     parser.add_argument("--only", type=numbers, help="numbers of mutants, as in 1-3,7")
-    parser.add_argument("--choose", type=int, metavar="SEED", help="write the list anew, and run nothing")
     options = parser.parse_args()
     root = options.root.resolve()
     places = places_of(root)
     if options.choose is not None:
-        with LIST.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            chosen = choose(places, options.choose)
-            writer.writerows([number, *place[:5], "", "", ""] for number, place in enumerate(chosen, 1))
+        chosen = enumerate(choose(places, options.choose), 1)
+        cells = ((number, *place[:5], "", "", "") for number, place in chosen)
+        LIST.write_text(csv_text(dict(zip(COLUMNS, row, strict=True)) for row in cells), encoding="utf-8")
         return 0
     wanted = [row for row in read(LIST) if not options.only or int(row["number"]) in options.only]
     found = {row["number"]: find(row, places) for row in wanted}

@@ -9,13 +9,14 @@ docs/figures.  The tables of outputs are those of the folder in the environment 
 """
 
 import os
+import sys
 import time
-from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
-from runner import ROOT, machine, markdown, parser_of, parts, replace_between
+from runner import ROOT, machine, markdown, options_of, parts, replace_between, seconds_of
 
 from routing.core.experiment import plots
 from routing.core.experiment.reading import read_table
@@ -33,12 +34,14 @@ FIGURES = ROOT / "docs" / "figures"
 
 IMAGENET, MATH, GSM = "imagenet_resnet34_resnet152", "zeroeval_math-l5_2tier", "zeroeval_gsm_2tier"
 SIZES = {IMAGENET: 1000, MATH: 300, GSM: 300}
+SHORT = {IMAGENET: "imagenet", MATH: "math", GSM: "gsm"}
 TITLES = {IMAGENET: "ImageNet", MATH: "MATH-L5", GSM: "GSM8K"}
 PAPER_BOUNDS = ("clt", "hoeffding", "empirical_bernstein", "betting")
 CERTIFYING = ("fixed_sequence", "multi_chain", "split_fixed_sequence")
 BASELINES = ("pac_labeling_1", "pac_labeling_2", "cse", "coannotating", "best_single_model")
 SHOWN = ("fixed_sequence", "pointwise_argmin", "pac_labeling_1", "pac_labeling_2", "cse", "coannotating")
 CASCADES = ("bargain_1", "bargain_2", "lotus_1", "lotus_2")
+SECTIONS = ("main", "cascades", "population", "epsilon", "size", "bounds", "scores", "shift")
 SEVERITIES = (0.0, 0.5, 1.0, 2.0, 3.0)
 
 
@@ -48,14 +51,10 @@ class Reproduction:
     def __init__(self, data: Path, repeats: int) -> None:
         self.repeats = repeats
         self.done: dict[Row, None] = {}
+        zeroeval = {"models": (1, 2), "costs": (0.02, 0.2), "human_cost": 1, "loss": "numeric"}
         self.tables = {
-            IMAGENET: read_table(data / f"{IMAGENET}.csv"),
-            **{
-                name: read_table(
-                    data / f"{name}.csv", models=(1, 2), costs=(0.02, 0.2), human_cost=1, loss="numeric"
-                )
-                for name in (MATH, GSM)
-            },
+            name: read_table(data / f"{name}.csv", **({} if name == IMAGENET else zeroeval))
+            for name in TITLES
         }
         FIGURES.mkdir(exist_ok=True)
 
@@ -114,14 +113,14 @@ class Reproduction:
         for name, table in self.tables.items():
             rules = SHOWN if all(table.scored) else tuple(r for r in SHOWN if r not in BASELINES[1:3])
             rows = self.rows(table, epsilons="0.02,0.03,0.05,0.075,0.10,0.15", rules=rules)
-            self.save(f"epsilon-{_short(name)}", plots.against_epsilon(rows))
+            self.save(f"epsilon-{SHORT[name]}", plots.against_epsilon(rows))
 
     def size(self) -> None:
         """Saving against the size of the calibration set."""
         rules = ("fixed_sequence", "pointwise_argmin", "pac_labeling_1")
         for name, sizes in ((IMAGENET, "250,500,1000,2000,4000,8000"), (MATH, "100,150,200,300,400,500")):
             rows = self.rows(self.tables[name], epsilons="0.05", m=sizes, rules=rules)
-            self.save(f"size-{_short(name)}", plots.against_size(rows))
+            self.save(f"size-{SHORT[name]}", plots.against_size(rows))
 
     def bounds(self) -> None:
         """The paper's four bounds side by side, as in its appendix, in its own rule."""
@@ -133,18 +132,18 @@ class Reproduction:
                 rules=("pointwise_argmin",),
                 bounds=PAPER_BOUNDS,
             )
-            self.save(f"bounds-{_short(name)}", plots.bounds_side_by_side(rows))
+            self.save(f"bounds-{SHORT[name]}", plots.bounds_side_by_side(rows))
 
     def scores(self) -> None:
         """Reliability diagrams, whose ECE is printed, and the feasible region with the chains."""
         rows = []
         for name, table in self.tables.items():
-            self.save(f"reliability-{_short(name)}", plots.reliability_diagrams(table))
+            self.save(f"reliability-{SHORT[name]}", plots.reliability_diagrams(table))
             for k in range(table.models):
                 if table.scored[k]:
                     found = reliability(table.u[:, k], table.loss[:, k])
-                    rows.append((name, table.numbers[k], f"{found.ece:.3f}"))
-        print(markdown(("table", "model", "ECE"), rows))
+                    rows.append({"table": name, "model": table.numbers[k], "ECE": f"{found.ece:.3f}"})
+        print(markdown(rows))
         settings = Settings(sizes=(SIZES[MATH],))
         self.save("region-math", plots.feasible_region_figure(self.tables[MATH], settings))
 
@@ -162,13 +161,16 @@ class Reproduction:
             )
             self.save(name, plots.against_severity(rows))
         shown = []
-        for drift in (0.0, 0.5):
-            for severity in SEVERITIES:
-                weight = weights(table, severity, drift)
-                errors = (f"{100 * error:.1f}" for error in weight @ table.loss)
-                shown.append((f"{drift:g}", f"{severity:g}", f"{weight @ table.u[:, 0]:.3f}", *errors))
-        heads = ("drift", "severity", "mean U", "error of model 1 %", "of model 2 %")
-        print(markdown(heads, shown))
+        for drift, severity in product((0.0, 0.5), SEVERITIES):
+            weight = weights(table, severity, drift)
+            first, second = (f"{100 * error:.1f}" for error in weight @ table.loss)
+            row = {
+                "drift": f"{drift:g}",
+                "severity": f"{severity:g}",
+                "mean U": f"{weight @ table.u[:, 0]:.3f}",
+            }
+            shown.append(row | {"error of model 1 %": first, "of model 2 %": second})
+        print(markdown(shown))
 
 
 def write(name: str, text: str) -> None:
@@ -182,10 +184,10 @@ def side_by_side(rows: list[Row]) -> str:
     """
     names = list(dict.fromkeys(row.table for row in rows))
     found = {(f"{row.rule}{'' if row.holds_level else ' *'}", row.table): row for row in rows}
-    header = ["rule", *(TITLES[name] for name in names)]
     rules = dict.fromkeys(rule for rule, _ in found)
     return markdown(
-        header, ([rule, *(_figures(found.get((rule, name))) for name in names)] for rule in rules)
+        {"rule": rule, **{TITLES[name]: _figures(found.get((rule, name))) for name in names}}
+        for rule in rules
     )
 
 
@@ -195,31 +197,20 @@ def _figures(row: Row | None) -> str:
     return f"{100 * row.error_mean:.2f}, {row.violation_rate:.2f}, {100 * row.net_saving_mean:.1f}"
 
 
-def _short(name: str) -> str:
-    return {IMAGENET: "imagenet", MATH: "math", GSM: "gsm"}[name]
-
-
 def main() -> None:
-    parser = parser_of(
+    options = options_of(
         __doc__,
         data=(os.environ.get("HYPAC_DATA", ""), "folder of the tables"),
         repeats=(100, "draws a row"),
         only=("", "sections, with commas; without it all"),
     )
-    options = parser.parse_args()
     if not options.data:
-        parser.error("name the folder of the tables with --data or HYPAC_DATA")
+        sys.exit("Name the folder of the tables with --data or HYPAC_DATA.")
     work = Reproduction(Path(options.data), options.repeats)
-    sections: dict[str, Callable[[], None]] = {
-        name: getattr(work, name)
-        for name in ("main", "cascades", "population", "epsilon", "size", "bounds", "scores", "shift")
-    }
-    chosen = parts(options.only) or list(sections)
     began = time.perf_counter()
-    for name in chosen:
-        start = time.perf_counter()
-        sections[name]()
-        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+    for name in parts(options.only) or SECTIONS:
+        taken = seconds_of(getattr(work, name))
+        print(f"{name}: {taken:.0f} s", flush=True)
     if not options.only:
         ROWS.write_text(as_csv(list(work.done)), encoding="utf-8")
         write(

@@ -11,11 +11,10 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from graphlib import TopologicalSorter
-from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from runner import ROOT, parser_of
+from runner import ROOT, options_of
 
 from testbed.imports import Module, edges_of, modules_of, room_imports
 
@@ -177,10 +176,8 @@ def picture(modules: dict[str, Module]) -> str:
 
 
 def main() -> None:
-    options = parser_of(
-        __doc__, out=(str(ROOT / "docs" / "images" / "rooms.svg"), "the picture")
-    ).parse_args()
-    Path(options.out).write_text(picture(modules_of(ROOT, APPS)), encoding="utf-8")
+    options = options_of(__doc__, out=(ROOT / "docs" / "images" / "rooms.svg", "the picture"))
+    options.out.write_text(picture(modules_of(ROOT, APPS)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ import os
 import platform
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "clients" / "python")]
-START_SECONDS = 180
 SETTINGS = {
     "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
     "DJANGO_ALLOWED_HOSTS": "testserver,127.0.0.1",
@@ -34,20 +32,28 @@ SETTINGS = {
 # --- What is asked and told ---
 
 
-def parser_of(doc: str | None, **defaults: tuple[Any, str]) -> argparse.ArgumentParser:
-    """A parser with these options: each has its default, whose type is that of the option, and a help."""
+def options_of(doc: str | None, **options: tuple[Any, str]) -> argparse.Namespace:
+    """What was asked for; see `add_options`."""
+    return parser_of(doc, **options).parse_args()
+
+
+def parser_of(doc: str | None, **options: tuple[Any, str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_options(parser, **defaults)
+    add_options(parser, **options)
     return parser
 
 
-def add_options(parser: argparse.ArgumentParser, **defaults: tuple[Any, str]) -> None:
-    for name, (default, about) in defaults.items():
-        given: dict[str, Any] = {"type": type(default)}
+def add_options(parser: argparse.ArgumentParser, **options: tuple[Any, str]) -> None:
+    """Each has its default, whose type is that of the option, or a type alone, and a help."""
+    for name, (default, about) in options.items():
+        given: dict[str, Any] = {"type": type(default), "default": default}
         if isinstance(default, bool):
             given = {"action": "store_true"}
-        text = f"{about} (default: %(default)s)" if default else about
-        parser.add_argument(f"--{name.replace('_', '-')}", default=default, help=text, **given)
+        elif isinstance(default, type):
+            given = {"type": default}
+        elif default:
+            about += " (default: %(default)s)"
+        parser.add_argument(f"--{name.replace('_', '-')}", help=about, **given)
 
 
 def machine(*packages: str) -> str:
@@ -70,18 +76,26 @@ class Table:
 
     @staticmethod
     def row(*cells: object) -> None:
-        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+        print(line_of(cells), flush=True)
 
 
-def markdown(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """A whole Markdown table, for a page."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+def markdown(rows: Iterable[Mapping[str, object]]) -> str:
+    """A whole Markdown table, for a page; the rows have the same columns."""
+    found = list(rows)
+    heads = list(found[0]) if found else []
+    return "\n".join(map(line_of, [heads, ["---"] * len(heads), *(row.values() for row in found)]))
 
 
-def csv_text(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def line_of(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
+    found = list(rows)
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([heads, *rows])
+    writer = csv.DictWriter(file, found[0] if found else (), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
     return file.getvalue()
 
 
@@ -205,6 +219,12 @@ def measured(what: str, size: int, count: int | None = None) -> Iterator[Row]:
     row.note = f"{time.process_time() - at_work:.2f} s at work"
 
 
+def middle(rows: Iterable[Row]) -> Row:
+    """The one that took the median time."""
+    ordered = sorted(rows, key=lambda row: row.seconds)
+    return ordered[len(ordered) // 2]
+
+
 @contextmanager
 def stage(what: str, size: int, count: int | None = None) -> Iterator[None]:
     """The same, and show the row."""
@@ -245,6 +265,13 @@ def analyze(table: str = "") -> None:
         cursor.execute(f"VACUUM ANALYZE {table}" if connection.vendor == "postgresql" else "ANALYZE")
 
 
+def own_server(kind: type[Any], **options: Any) -> Any:
+    """A `PostgresServer` or `RedisServer` of the programs that are installed."""
+    if (program := kind.installed()) is None:
+        sys.exit("PostgreSQL and Redis have to be installed (Debian: postgresql, redis-server).")
+    return kind(program, **options)
+
+
 @contextmanager
 def new_database(server_url: str, name: str, *, keep: bool = False) -> Iterator[str]:
     """A new database on that server, dropped afterwards."""
@@ -265,31 +292,7 @@ def served(*command: str) -> Iterator[tuple[str, int]]:
     """Address and process of `manage.py serve`, or of another command with "PORT" in it, on the environment
     of this process.
     """
-    import httpx
+    from testbed.web_server import WebServer
 
-    from testbed.servers import free_port
-
-    port = free_port()
-    words = command or ("manage.py", "serve", "--port=PORT")
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [sys.executable, *(word.replace("PORT", str(port)) for word in words)],
-            cwd=ROOT,
-            stdout=log,
-            stderr=log,
-        )
-        address = f"http://127.0.0.1:{port}"
-        end = time.monotonic() + START_SECONDS
-        try:
-            while True:
-                with suppress(httpx.HTTPError):
-                    if httpx.get(f"{address}/healthz", timeout=5, trust_env=False).status_code == 200:
-                        break
-                if process.poll() is not None or time.monotonic() > end:
-                    log.seek(0)
-                    sys.exit(f"The server did not start:\n{log.read().decode()[-3000:]}")
-                time.sleep(0.1)
-            yield address, process.pid
-        finally:
-            process.terminate()
-            process.wait(60)
+    with WebServer(*(command or (str(ROOT / "manage.py"), "serve", "--port=PORT"))) as server:
+        yield server.url(), server.pid

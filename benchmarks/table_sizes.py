@@ -9,7 +9,7 @@ it changes nothing. Rows are those that the last ANALYZE estimated, so run it af
 import sys
 
 import psycopg
-from runner import Table, parser_of
+from runner import Table, options_of
 
 TABLES = """
     SELECT c.oid, c.relname, greatest(c.reltuples, 0)::bigint,
@@ -27,9 +27,9 @@ INDEXES = """
 
 
 def main() -> None:
-    options = parser_of(
+    options = options_of(
         __doc__, database=("", "URL of the database"), least=(10_000, "rows of the smallest table shown")
-    ).parse_args()
+    )
     with psycopg.connect(options.database) as database:
         tables = database.execute(TABLES, [options.least]).fetchall()
         items = next((rows for _, name, rows, *_ in tables if name == "annotation_item"), 0)
@@ -38,13 +38,8 @@ def main() -> None:
         shown = Table("table or index", "rows", "MiB", "bytes a row", "bytes an item")
 
         def line(name: str, rows: int, size: int) -> None:
-            cells = (
-                f"{rows:,}",
-                f"{size / 2**20:,.1f}",
-                f"{size / max(rows, 1):,.0f}",
-                f"{size / items:,.0f}",
-            )
-            shown.row(name, *cells)
+            shares = (f"{size / max(count, 1):,.0f}" for count in (rows, items))
+            shown.row(name, f"{rows:,}", f"{size / 2**20:,.1f}", *shares)
 
         for oid, name, rows, heap, _ in tables:
             line(f"**{name}**", rows, heap)

@@ -12,33 +12,26 @@ import json
 from pathlib import Path
 
 import numpy as np
-from runner import ROOT, installation, machine, parser_of
+from runner import ROOT, csv_text, installation, machine, options_of
 
 
 def main() -> None:
-    options = parser_of(
+    options = options_of(
         __doc__,
         to=("var/tiny-pair.csv", "where the table goes"),
         human_cost=(128, "tokens that a person costs"),
-    ).parse_args()
+    )
     print(machine("numpy"))
-    hosts = free_hosts(2)
+    from testbed.servers import free_port
+
+    hosts = [f"127.0.0.1:{free_port()}" for _ in range(2)]
     with installation(HYPAC_PRIVATE_HOSTS=",".join(hosts)) as folder:
         rows = answered(hosts, folder, options.human_cost)
     file = ROOT / options.to
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", newline="") as to:
-        writer = csv.DictWriter(to, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    file.write_text(csv_text(rows), encoding="utf-8")
     right = [np.mean([row[f"pred{k}"] == row["y_true"] for row in rows]) for k in (1, 2)]
     print(f"{len(rows)} items in {options.to}; right: {right[0]:.1%} and {right[1]:.1%}")
-
-
-def free_hosts(count: int) -> list[str]:
-    from testbed.servers import free_port
-
-    return [f"127.0.0.1:{free_port()}" for _ in range(count)]
 
 
 def answered(hosts: list[str], folder: Path, human_cost: float) -> list[dict[str, object]]:

@@ -19,16 +19,17 @@ import os
 import shlex
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the processes share the cores
 
 import validity_human
-import validity_report
-from runner import parser_of, parts
+import validity_report as report
+from runner import csv_text, parser_of, parts
 from validity_counts import Tally
 
 from testbed.enumeration import Enumerated, cells as enumerated_cells, enumerate_cell
@@ -50,18 +51,6 @@ class Size:
 
 
 SIZES = {"quick": Size(200, 100, 50), "full": Size(10_000, 2_000, 250)}
-
-
-@dataclass
-class Outcome:
-    """Everything that a report needs."""
-
-    size: Size
-    counts: dict[Cell, Count] = field(default_factory=dict)
-    again: dict[Cell, Count] = field(default_factory=dict)
-    exact: list[Enumerated] = field(default_factory=list)
-    worlds: tuple[str, ...] = ()
-    seconds: float = 0.0
 
 
 def jobs_of(setting: Setting, size: Size, rules: Sequence[str] = ()) -> list[Job]:
@@ -92,50 +81,51 @@ def measure_exactly(pools: int, processes: int, rules: Sequence[str] = ()) -> li
         return pool.starmap(enumerate_cell, [(*cell, pools) for cell in cells], chunksize=1)
 
 
+def measure(mode: str, options: Namespace) -> str:
+    """Count, once more where a cell fails, and say what came of it."""
+    started = time.perf_counter()
+    size, rules = SIZES[mode], parts(options.rules)
+    if options.draws:
+        size = Size(options.draws, min(size.slow, options.draws), min(size.chunk, options.draws))
+    names = parts(options.worlds) or [name for name, setting in SETTINGS.items() if not setting.held_out]
+    worlds = [name for name in names if available(SETTINGS[name])]
+    exact = measure_exactly(1 if options.quick else 3, options.jobs, rules)
+    jobs = [job for name in worlds for job in jobs_of(SETTINGS[name], size, rules)]
+    # World by world in turn: a run that is cut short has about the same number of draws of each.
+    jobs.sort(key=lambda job: job.number)
+    tally = Tally.asked(options, run_job, Cell, Count)
+    counts = tally.of(jobs)
+    again = replace(tally, seconds=math.inf).of(second_jobs(failed(counts), counts, size))
+    outcome = report.Outcome(counts, again, exact)
+    if out := options.out:
+        out.write_text(csv_text(report.cell_lines(outcome)), encoding="utf-8")
+        beside = out.with_name(f"{out.stem}_exact.csv")
+        beside.write_text(csv_text(report.exact_lines(outcome)), encoding="utf-8")
+    return report.summary(
+        outcome,
+        command=shlex.join(sys.argv[1:]),
+        seconds=time.perf_counter() - started,
+        missing=[name for name in names if name not in worlds],
+    )
+
+
 def main() -> None:
     parser = parser_of(
         __doc__,
         jobs=(2, "processes"),
         minutes=(math.inf, "draw no more after these; R is what was reached"),
-        out=("", "write every count here, as CSV, and the exact ones to *_exact.csv beside it"),
+        out=(Path, "write every count here, as CSV, and the exact ones to *_exact.csv beside it"),
         worlds=("", "only these, with commas between"),
         rules=("", "only these, with commas between, and no rule of the paper beside them"),
         draws=(0, "R of the exact tests, in place of that of the mode"),
-        kept=("", "keep finished jobs in this file, and do not run again those that it holds"),
+        kept=(Path, "keep finished jobs in this file, and do not run again those that it holds"),
         human=(False, "people who err, and what each reference makes of it"),
     )
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--quick", action="store_true", help="a few hundred draws a world: minutes")
     mode.add_argument("--full", action="store_true", help="10,000 draws a world: an hour on two cores")
     options = parser.parse_args()
-    mode = "full" if options.full else "quick"
-    kept, out = (Path(name) if name else None for name in (options.kept, options.out))
-    worlds, rules = parts(options.worlds), parts(options.rules)
-    if options.human:
-        limits = (options.draws, options.jobs, options.minutes)
-        print(validity_human.run(mode, worlds, *limits, kept, out))
-        return
-    started = time.perf_counter()
-    size = SIZES[mode]
-    if options.draws:
-        size = Size(options.draws, min(size.slow, options.draws), min(size.chunk, options.draws))
-    names = worlds or [name for name, setting in SETTINGS.items() if not setting.held_out]
-    outcome = Outcome(size, worlds=tuple(name for name in names if available(SETTINGS[name])))
-    outcome.exact = measure_exactly(1 if options.quick else 3, options.jobs, rules)
-    jobs = [job for name in outcome.worlds for job in jobs_of(SETTINGS[name], size, rules)]
-    # World by world in turn: a run that is cut short has about the same number of draws of each.
-    jobs.sort(key=lambda job: job.number)
-    tally = Tally(run_job, Cell, Count, options.jobs, 60 * options.minutes, kept)
-    outcome.counts = tally.of(jobs)
-    second = second_jobs(failed(outcome.counts), outcome.counts, size)
-    outcome.again = replace(tally, seconds=math.inf).of(second)
-    outcome.seconds = time.perf_counter() - started
-    if out:
-        exact = out.with_name(f"{out.stem}_exact.csv")
-        out.write_text(validity_report.cells_csv(outcome), encoding="utf-8")
-        exact.write_text(validity_report.exact_csv(outcome), encoding="utf-8")
-    missing = [name for name in names if name not in outcome.worlds]
-    print(validity_report.summary(outcome, command=shlex.join(sys.argv[1:]), missing=missing))
+    print((validity_human.run if options.human else measure)("full" if options.full else "quick", options))
 
 
 if __name__ == "__main__":

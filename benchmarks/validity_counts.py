@@ -6,11 +6,12 @@ import json
 import math
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from testbed.level import Summed
 
@@ -30,6 +31,10 @@ class Tally:
     processes: int
     seconds: float = math.inf
     kept: Path | None = None
+
+    @classmethod
+    def asked(cls, options: Namespace, run: Callable[[Any], Counts], cell: type, count: type[Summed]) -> Self:
+        return cls(run, cell, count, options.jobs, 60 * options.minutes, options.kept)
 
     def of(self, jobs: Iterable[Any]) -> Counts:
         counts: Counts = {}

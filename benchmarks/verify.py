@@ -9,7 +9,6 @@ process of its own. `forgeries` makes the deliveries of `testbed.delivered`, edi
 not be found.
 """
 
-import csv
 import multiprocessing
 import os
 import random
@@ -24,9 +23,8 @@ from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from runner import ROOT, Table, installation, machine, parser_of
+from runner import ROOT, Table, csv_text, installation, machine, parser_of
 
 sys.path.insert(0, str(ROOT / "clients" / "verify"))
 UNTESTED = ("learnt", "another bound")
@@ -78,11 +76,11 @@ def delivery_of(kind: str, size: int) -> dict[str, bytes]:
     from testbed.experts import ExpertWorld
 
     world = make(size)
-    plan: dict[str, Any] = {"epsilon": Decimal("0.05"), "alpha": Decimal("0.05"), "p": Decimal("0.9")}
-    plan["m"] = min(size // 20, 5000)
+    plan = {"epsilon": Decimal("0.05"), "alpha": Decimal("0.05"), "p": Decimal("0.9")}
+    plan |= {"m": min(size // 20, 5000)}
     if not kind.startswith("expert"):
-        plan["rule"] = "every_score" if kind == "every score" else "fixed_sequence"
-        return delivered(world, world.complete(**plan), ("jsonl",))
+        rule = "every_score" if kind == "every score" else "fixed_sequence"
+        return delivered(world, world.complete(**plan, rule=rule), ("jsonl",))
     here = ExpertWorld(world=world)
     run = here.routed(here.start(**plan, recheck_share=Decimal(1)))
     if batch := run.routed_batch:
@@ -127,10 +125,9 @@ def forgeries(edits: int, seed: int, to: Path | None) -> None:
     if unlisted:
         sys.exit("not found, and not in the list:\n" + "\n".join(unlisted))
     if to is not None:
-        with to.open("w", encoding="utf-8", newline="") as file:
-            lines = csv.writer(file, lineterminator="\n")
-            lines.writerow(("field", "why", "edits_not_found"))
-            lines.writerows((field, why, passed[field]) for field, why in WITHOUT_MEANING.items())
+        fields = WITHOUT_MEANING.items()
+        rows = ({"field": name, "why": why, "edits_not_found": passed[name]} for name, why in fields)
+        to.write_text(csv_text(rows), encoding="utf-8")
 
 
 def _one_file(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -161,14 +158,14 @@ def main() -> None:
         runs=(3, "checks of each"),
         edits=(10_000, "forgeries"),
         seed=(1, "of the forgeries"),
-        write=("", "the file that the fields are written to in which an edit need not be found"),
+        write=(Path, "the file that the fields are written to in which an edit need not be found"),
     )
     parser.add_argument("what", choices=["speed", "forgeries"])
     options = parser.parse_args()
     if options.what == "speed":
         speed(options.size, options.runs)
     else:
-        forgeries(options.edits, options.seed, Path(options.write) if options.write else None)
+        forgeries(options.edits, options.seed, options.write)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from testbed.hosts import Host, until
+from testbed.object_store import Bucket
 
 PASSWORD = "a password for the tests of hosts"
 SET_UP = """
@@ -63,6 +64,21 @@ DELIVER = (
     WORLD + FINISH + "run.refresh_from_db()\n"
     "from routing.delivery.deliver import deliver\ndeliver(run=run, user=world.manager)"
 )
+
+
+def environment_of(bucket: Bucket, database_url: str, redis_url: str, address: str) -> dict[str, str]:
+    """What the hosts have in common, with the web server at this address and port."""
+    return {
+        **bucket.environment,
+        "DATABASE_URL": database_url,
+        "CELERY_BROKER_URL": redis_url,
+        "DJANGO_SECRET_KEY": "the same on every host " * 3,
+        "DJANGO_ALLOWED_HOSTS": address.partition(":")[0],
+        "HYPAC_ENCRYPTION_KEYS": "YSBrZXkgdGhhdCBhbGwgaG9zdHMgaGF2ZSBpbiBjb20=",
+        "HYPAC_JOB_STALE_SECONDS": "5",
+        "HYPAC_WEB_BIND": address,
+        "WEB_CONCURRENCY": "1",
+    }
 
 
 def truth(external_id: str) -> str:

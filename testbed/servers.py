@@ -105,6 +105,11 @@ class _Server:
                 raise ServerError(f"{self.name} did not start:\n{self.log_tail()}")
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self) -> None:
         """Shut down in order."""
         self._end(self.stop_signal)

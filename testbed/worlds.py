@@ -383,15 +383,18 @@ def _project_of(
     project.columns = list(dict.fromkeys(name for row in rows for name in row))
     project.save(update_fields=["columns"])
     for number, cost in enumerate(costs, start=1):
-        save_source(
-            project=project,
-            user=project.created_by,
-            name=f"Model {number}",
-            backend="recorded",
-            params={
-                "label_column": f"model{number}",
-                **({"confidence_column": f"confidence{number}"} if own_scores or number == 1 else {}),
-            },
-            cost_per_label=Decimal(cost),
-        )
+        add_recorded(project, number, cost, scored=own_scores or number == 1)
     return project
+
+
+def add_recorded(project: Project, number: int, cost: str, *, scored: bool = True) -> None:
+    """A source whose answers are in the column "model1", and so on, with confidences where it is `scored`."""
+    score = {"confidence_column": f"confidence{number}"} if scored else {}
+    save_source(
+        project=project,
+        user=project.created_by,
+        name=f"Model {number}",
+        backend="recorded",
+        params={"label_column": f"model{number}", **score},
+        cost_per_label=Decimal(cost),
+    )

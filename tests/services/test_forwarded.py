@@ -14,12 +14,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.mark.parametrize("server", ["waitress", "gunicorn"])
 @pytest.mark.parametrize("behind_proxy", ["0", "1"])
-def test_no_header_of_the_asker_mints_an_address(server: str, behind_proxy: str, tmp_path) -> None:
+def test_no_header_of_the_asker_mints_an_address(server: str, behind_proxy: str) -> None:
     """Behind a proxy the last value is the proxy's, also where the asker sent lines of that header before."""
     environment = child_environment(
         HYPAC_BEHIND_PROXY=behind_proxy, HYPAC_LOGIN_ADDRESS_RATE="3/hour", HYPAC_LOGIN_RATE="100/hour"
     )
-    with serving(server, environment, tmp_path) as port:
+    with serving(server, environment) as port:
         found = []
         for number in range(6):
             made_up = f"203.0.113.{number}"

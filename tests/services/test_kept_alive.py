@@ -3,7 +3,6 @@
 import re
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO
 
 import pytest
@@ -68,8 +67,8 @@ class Connection:
 
 
 @pytest.fixture(params=["waitress", "gunicorn"])
-def port(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
-    with serving(request.param, child_environment(), tmp_path) as port:
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
+    with serving(request.param, child_environment()) as port:
         yield port
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from testbed.hosts import Host
-from testbed.hosts_story import Story
+from testbed.hosts_story import Story, environment_of
 from testbed.object_store import Bucket, ObjectStoreServer
 from testbed.servers import free_port
 
 ROWS = 4_000
-KEY = "YSBrZXkgdGhhdCBhbGwgaG9zdHMgaGF2ZSBpbiBjb20="
 
 
 @pytest.fixture
@@ -22,17 +21,7 @@ def bucket() -> Iterator[Bucket]:
 
 @pytest.fixture
 def hosts(postgres_url: str, redis_url: str, bucket: Bucket, tmp_path: Path) -> Iterator[list[Host]]:
-    port = free_port()
-    environment = {
-        **bucket.environment,
-        "DATABASE_URL": postgres_url,
-        "CELERY_BROKER_URL": redis_url,
-        "DJANGO_SECRET_KEY": "the same on every host " * 3,
-        "HYPAC_ENCRYPTION_KEYS": KEY,
-        "HYPAC_JOB_STALE_SECONDS": "5",
-        "HYPAC_WEB_BIND": f"127.0.0.1:{port}",
-        "WEB_CONCURRENCY": "1",
-    }
+    environment = environment_of(bucket, postgres_url, redis_url, f"127.0.0.1:{free_port()}")
     logs = tmp_path / "logs"
     logs.mkdir()
     made = [Host(name, tmp_path / name, environment, logs=logs) for name in ("web", "one", "two")]
