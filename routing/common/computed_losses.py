@@ -7,8 +7,10 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 
 from django.db import transaction
+from django.utils import timezone
 
 from annotation.jobs import jobs
 from annotation.models import Job, Project
@@ -17,6 +19,8 @@ from routing.models import ComputedLoss
 
 KIND = "compute_losses"
 AT_ONCE = 500
+PAUSE = timedelta(minutes=5)
+"""From a job that failed for good to the next one that a look at a page begins."""
 
 
 @contextmanager
@@ -61,5 +65,12 @@ def _want(project: Project, rows: Sequence[ComputedLoss]) -> None:
         # Locked, so that no worker begins it before these are committed. One at work may have seen them or
         # not: it is not counted on.
         waiting = project.jobs.select_for_update().filter(kind=KIND, state=Job.State.QUEUED)
-        if waiting.values_list("pk", flat=True).first() is None:
+        if waiting.values_list("pk", flat=True).first() is None and not _failed_lately(project):
             jobs.enqueue(project=project, kind_name=KIND, params={}, of_closed=True)
+
+
+def _failed_lately(project: Project) -> bool:
+    last = project.jobs.filter(kind=KIND).order_by("-pk").values_list("state", "finished_at").first()
+    if last is None or last[0] != Job.State.FAILED:
+        return False
+    return last[1] is None or last[1] > timezone.now() - PAUSE

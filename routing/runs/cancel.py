@@ -33,8 +33,6 @@ def cancel_run(*, run: Run, user: User | None) -> None:
         # Their worker has lost its job, and nobody else will take it up.
         mark_lost(run.reservations.all())
         run.refresh_from_db()
-        if draw_can_be_known(run) and not Draw.objects.filter(run=run).exists():
-            charge_draw(run, commitment=first_hash(run))
         asking = list(run.project.work_batches.filter(pk__in=run.own_batches))
         withdraw(project=run.project, batches=asking, user=user)
         move(
@@ -48,4 +46,6 @@ def cancel_run(*, run: Run, user: User | None) -> None:
                 code="cannot_cancel",
             ),
         )
+        if draw_can_be_known(run) and not Draw.objects.filter(run=run).exists():
+            charge_draw(run, commitment=first_hash(run))
         audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")

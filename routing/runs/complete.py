@@ -86,7 +86,9 @@ def _waits_for_losses(run: Run) -> bool:
     """Whether an item may still go to the expert, or an audit sound its alarm, once losses are computed: the
     job that computes them completes the run.
     """
-    if run.by_people or is_quick(make_loss(run.loss, run.loss_params)):
+    if not (run.by_expert or run.later_audit_share):
+        return False  # nothing is asked of a loss any more
+    if is_quick(make_loss(run.loss, run.loss_params)):
         return False
     state = audit_state(run) if run.by_expert else later_audit_state(run)
     return state.computing or bool(undecided(run))

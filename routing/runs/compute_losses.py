@@ -7,7 +7,6 @@ the expert's second looks, audits, and the end of a run.
 import json
 import time
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 from django.db.models.functions import Now
@@ -34,19 +33,31 @@ STORE_SECONDS = 5.0
 
 
 def compute_losses(context: JobContext) -> dict[str, Any]:
-    """Raises JobFailedError, which may do better later where what computes a loss failed."""
-    wanted = context.job.project.computed_losses.filter(computed_at__isnull=True).order_by(
-        "loss", "params", "pk"
-    )
-    done = 0
-    while rows := list(wanted[:AT_ONCE]):
-        for stored in _parts(context, _values(rows)):
-            done += len(stored)
-            with context.chunk(done=done, stage=Words(gettext_noop("Losses"))):
-                ComputedLoss.objects.bulk_update(stored, ["value", "label", "answer", "computed_at"])
+    """Raises JobFailedError, which may do better later where what computes a loss failed: once all others are
+    computed, so that one loss that cannot be had keeps nothing else back.
+    """
+    wanted = context.job.project.computed_losses.filter(computed_at__isnull=True).order_by("pk")
+    done, failed = 0, list[CoreError]()
+    for name, params in sorted(wanted.order_by().values_list("loss", "params").distinct()):
+        same = wanted.filter(loss=name, params=params)
+        try:
+            with looked_up(None):  # here they are computed, from wherever the job was started
+                loss = make_loss(name, json.loads(params))
+            while rows := list(same[:AT_ONCE]):
+                for stored in _parts(context, _values(loss, rows)):
+                    done += len(stored)
+                    with context.chunk(done=done, stage=Words(gettext_noop("Losses"))):
+                        ComputedLoss.objects.bulk_update(stored, ["value", "label", "answer", "computed_at"])
+        except CoreError as error:
+            failed.append(error)
     for run in _waiting_runs(context.job.project):
-        with context.chunk():
-            _go_on(run)
+        try:
+            with context.chunk():
+                _go_on(run)
+        except CoreError as error:
+            failed.append(error)
+    if failed:
+        raise no_losses(failed[0]) from failed[0]
     return {"computed": done}
 
 
@@ -64,18 +75,11 @@ def _parts(context: JobContext, rows: Iterator[ComputedLoss]) -> Iterator[list[C
         yield part
 
 
-def _values(rows: Sequence[ComputedLoss]) -> Iterator[ComputedLoss]:
+def _values(loss: Loss, rows: Sequence[ComputedLoss]) -> Iterator[ComputedLoss]:
     """The rows as they are to be stored, one after the other."""
-    try:
-        for (name, params), same in groupby(rows, key=lambda row: (row.loss, row.params)):
-            with looked_up(None):  # here they are computed, from wherever the job was started
-                loss = make_loss(name, json.loads(params))
-            ones = list(same)
-            for row, value in zip(ones, _losses(loss, ones), strict=True):
-                row.value, row.label, row.answer, row.computed_at = value, "", "", Now()
-                yield row
-    except CoreError as error:
-        raise no_losses(error) from error
+    for row, value in zip(rows, _losses(loss, rows), strict=True):
+        row.value, row.label, row.answer, row.computed_at = value, "", "", Now()
+        yield row
 
 
 def _losses(loss: Loss, rows: Sequence[ComputedLoss]) -> Iterator[float | None]:

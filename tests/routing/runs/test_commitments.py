@@ -228,6 +228,8 @@ class TestANonce:
         """Whoever has the text knows the draw: who does not like it may not begin again for nothing."""
         run = self.waiting(world)
         cancel_run(run=run, user=world.manager)
+        with pytest.raises(ConflictError, match="can no longer be cancelled"):
+            cancel_run(run=run, user=world.manager)
         (entry,) = linked_ledger(world.project)
         assert (entry["run"], entry["alpha"]) == (1, "0.1")
         assert entry["commitment"] == run.commitments.get(number=1).sha256

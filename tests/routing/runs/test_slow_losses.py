@@ -5,16 +5,19 @@ from typing import Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import Job, Label
-from routing.core.losses import LossUnavailableError
+from routing.common import computed_losses
+from routing.core.losses import LossError, LossUnavailableError
 from routing.core.messages import say
 from routing.core.reference.sources import CHECKED
 from routing.models import ComputedLoss, ExpertRequest, Run
 from routing.runs.expert.audit import audit_state
 from routing.runs.expert.report import audit_in_words
+from routing.runs.expert.requests import same_labels
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.report import later_audit_in_words
 from routing.runs.later.take_in import take_in
@@ -191,6 +194,38 @@ def test_a_loss_that_cannot_be_computed_now_is_tried_again(slow: Slow, monkeypat
     assert job.state == Job.State.QUEUED
     assert job.error
     compute_all(world.project)
+    run.refresh_from_db()
+    assert run.state == Run.State.COMPLETE
+
+
+def test_a_loss_that_nobody_can_compute_any_more_keeps_no_other_back(slow: Slow) -> None:
+    """And no look at a page begins a job anew that has just failed for good."""
+    world, run = later_run(20)
+    gone = {"pair": "0" * 64, "loss": "gone.module:LOSS", "params": "{}", "label": "a", "answer": "b"}
+    world.project.computed_losses.create(**gone)
+    world.label()
+    tried = world.project.jobs.filter(kind="compute_losses")
+    jobs.run(tried.get(state=Job.State.QUEUED).pk)
+    run.refresh_from_db()
+    assert run.state == Run.State.COMPLETE
+    assert "gone.module" in tried.get().error
+    for _look in range(3):
+        same_labels(run, [("cat", "a text that nobody has compared")])
+    assert tried.count() == 1
+    tried.update(finished_at=timezone.now() - 2 * computed_losses.PAUSE)
+    same_labels(run, [("cat", "a text that nobody has compared")])
+    assert tried.count() == 2
+
+
+def test_the_last_label_needs_no_loss_where_nothing_is_compared_any_more(monkeypatch: Any) -> None:
+    world = make_world(200)
+    run = world.routed(m=60, p=Decimal(1), loss=PATH)
+
+    def gone(*_given: Any, **_more: Any) -> None:
+        raise LossError(say("own.not_callable", path=PATH))
+
+    monkeypatch.setattr("routing.runs.complete.make_loss", gone)
+    world.label()
     run.refresh_from_db()
     assert run.state == Run.State.COMPLETE
 
