@@ -1,9 +1,10 @@
 """What the measured pilot foretells of a plan: savings, a better m, and models that do not pay."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from django.core.cache import cache
@@ -29,9 +30,12 @@ from routing.models import MeasuredSource, Measurement, Prediction, Source
 from routing.runs.plan import PlanOutlook
 from routing.runs.score import ChosenScore
 from routing.sources.backend_for import backend_for
+from routing.sources.backends import Answer
 from routing.sources.backends.base import digest
+from routing.sources.charging import Charge
 from routing.sources.mends import reader_for
 from routing.sources.score_fields import fields_of
+from routing.sources.trials import charge_of
 
 REMEMBERED_SECONDS = 3600
 NOTICEABLE = 0.005
@@ -103,7 +107,9 @@ def forecast_of_plan(seen: PlanOutlook) -> PlanForecast | None:
     if measurement is None or seen.expert is not None:
         return None
     key = f"plan_forecast:{measurement.pk}:" + digest(
-        plan=repr(seen.plan), sources=[source.pk for source in seen.sources], score=seen.score.key
+        plan=repr(seen.plan),
+        sources=priced(seen.sources),
+        score=seen.score.key,
     )
     if (found := cache.get(key)) is None:
         try:
@@ -112,6 +118,11 @@ def forecast_of_plan(seen: PlanOutlook) -> PlanForecast | None:
             return None
         cache.set(key, found, REMEMBERED_SECONDS)
     return found
+
+
+def priced(sources: Sequence[Source]) -> list[Any]:
+    """What a forecast depends on of a plan's models, beside the plan."""
+    return [[source.pk, source.cost_function, source.prices] for source in sources]
 
 
 def _forecast_of_plan(
@@ -151,7 +162,7 @@ def measured_pilot(
     plan: Plan, measurement: Measurement, sources: Sequence[Source], score: ChosenScore
 ) -> MeasuredPilot:
     """Raises LossUnavailableError where losses cannot be computed now."""
-    asked = list(measurement.sources.select_related("source").order_by("position"))
+    asked = _in_order_of(sources, list(measurement.sources.select_related("source").order_by("position")))
     whole, scores, paid = _pilot(measurement, asked, {sources[0].pk: score})
     _want_losses(plan, whole)
     wrong = suspected(whole, plan.loss_function())
@@ -164,6 +175,15 @@ def measured_pilot(
     errors[unusable, 0] = 0.0
     pilot = PilotData(np.where(unusable, 1.0, own[:, 0]), whole.v, answers, own, costs)
     return MeasuredPilot(replace(plan, costs=_measured_costs(plan, costs)), pilot, errors)
+
+
+def _in_order_of(sources: Sequence[Source], asked: Sequence[MeasuredSource]) -> list[MeasuredSource]:
+    """What was measured, with the plan's models in the plan's order: prices may have changed since, and it
+    follows them.
+    """
+    by_source = {one.source_id: one for one in asked}
+    planned = iter([by_source[source.pk] for source in sources])
+    return [next(planned) if one.source in sources else one for one in asked]
 
 
 def _want_losses(plan: Plan, pilot: PilotData) -> None:
@@ -198,9 +218,10 @@ def _pilot(
         chosen = scores.get(one.source_id) or ChosenScore(backend_for(one.source).default_score)
         compute, reader = make_score(chosen.name, chosen.params), reader_for(one.source)
         found = Prediction.objects.filter(item__in=items, source=one.source_id, fingerprint=one.fingerprint)
+        price = _price_now(one)
         for answer in found:
             row = rows[answer.item_id]
-            costs[row, column] = answer.cost
+            costs[row, column] = price(answer)
             if answer.value is not None:
                 answers[row][column] = as_text(answer.value)
                 judged = compute(fields_of(answer, reader))
@@ -208,3 +229,16 @@ def _pilot(
                     own[row, column] = judged.u
     u = np.nan_to_num(own[:, 0], nan=1.0)
     return PilotData.of(u=u, v=[0] * len(items), answers=answers, own_scores=own), own, costs
+
+
+def _price_now(measured: MeasuredSource) -> Callable[[Prediction], Decimal]:
+    """What an answer would cost at today's prices; what it did cost, where these do not tell."""
+    then, now = Charge(measured), charge_of(measured.source)
+
+    def price(stored: Prediction) -> Decimal:
+        used = Answer(
+            None, tokens_in=stored.tokens_in, tokens_out=stored.tokens_out, latency_ms=stored.latency_ms
+        )
+        return now.cost(used)[0] if then.cost(used)[0] == stored.cost else stored.cost
+
+    return price

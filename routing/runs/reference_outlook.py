@@ -28,7 +28,7 @@ from routing.core.reference.ways import (
 from routing.core_language import refusal_in_words
 from routing.models import Measurement
 from routing.runs.expert.freeze import estimate_before
-from routing.runs.forecast import REMEMBERED_SECONDS, measured_pilot
+from routing.runs.forecast import REMEMBERED_SECONDS, measured_pilot, priced
 from routing.runs.labelling_pace import LabellingTime
 from routing.runs.plan import PlanOutlook
 from routing.runs.plan_options import later_scores
@@ -213,7 +213,7 @@ def references_of_plan(project: Project, seen: PlanOutlook) -> ReferenceOutlook 
     found = estimate_before(project.pk)
     people = (*([found] if found else []), *ASSUMED)
     key = f"references:{measurement.pk}:" + digest(
-        plan=repr((run, people)), sources=[source.pk for source in seen.sources], score=seen.score.key
+        plan=repr((run, people)), sources=priced(seen.sources), score=seen.score.key
     )
     if (seen_before := cache.get(key)) is None:
         try:

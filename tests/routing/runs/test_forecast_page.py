@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from routing.models import Measurement, Run
-from routing.runs.forecast import forecast_of_plan
+from routing.runs.forecast import forecast_of_plan, measured_pilot
 from routing.runs.measure import start_measurement
 from routing.runs.plan import outlook_of_plan
 from routing.runs.plan_options import plan_options
@@ -68,6 +68,25 @@ def test_the_m_that_is_proposed_is_taken_with_a_click_and_is_where_a_new_form_be
     fresh = client.get(reverse("plan", args=[world.project.slug]))
     proposed = fresh.context["foretold"].proposal.best.m
     assert re.search(rf'name="m" value="{proposed}"', fresh.content.decode())
+
+
+def test_prices_that_are_changed_after_the_measurement_count_as_they_are_now(client, world) -> None:
+    """And the order of the models, which follows them."""
+    post(client, world, measure="1")
+    asked = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 120, "p": Decimal(1)}
+    before = forecast_of_plan(outlook_of_plan(project=world.project, **asked))
+    for position, price in ((1, "7.5"), (2, "0.25")):
+        world.project.sources.filter(position=position).update(cost_per_label=Decimal(price))
+    seen = outlook_of_plan(project=world.project, **asked)
+    assert [source.position for source in seen.sources] == [2, 1]
+    measured = measured_pilot(seen.plan, Measurement.objects.get(), seen.sources, seen.score)
+    assert measured.plan.costs == (Decimal("0.25"), Decimal("7.5"), Decimal(40))
+    dearest = world.project.sources.get(position=1)
+    for row, item in enumerate(Measurement.objects.get().items.order_by("order")):
+        (said,) = dearest.predictions.filter(item=item.item_id).values_list("value", flat=True)
+        assert measured.pilot.answers[row][1] == said
+    assert before is not None
+    assert forecast_of_plan(seen) != before
 
 
 def test_a_model_that_does_not_pay_is_left_out_with_a_click() -> None:
