@@ -28,7 +28,7 @@ from routing.sources.backends.label_studio_ml.label_config import label_config
 from routing.sources.backends.llm.answers import schema_of
 from routing.sources.prompts import default_prompt, read_answer
 from routing.sources.suggested import add_suggested, found_models
-from testbed.factories import add_member, make_image_items, make_project, make_user
+from testbed.factories import add_member, make_image, make_image_items, make_project, make_user
 from tests.annotation.imports.test_imports import storage
 from tests.annotation.labelling.test_annotate import fields
 from tests.boxes_story import CONFIG, regions
@@ -146,10 +146,10 @@ def project(db):
     return create_project(user=make_user("owner"), name="Animals", label_config=CONFIG)
 
 
-def asked(project, *, people=1, overlap=1):
+def asked(project, *, people=1, overlap=1, size=(8, 8)):
     """An image that people are asked about."""
     project.overlap = overlap
-    (item,) = make_image_items(project, 1)
+    (item,) = make_image_items(project, [make_image(project.items.count(), size=size)])
     queue.create_batch(
         project=project, item_ids=[item.pk], blind=False, priority=1, entropy=1, overlap=overlap
     )

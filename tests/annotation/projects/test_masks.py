@@ -29,12 +29,12 @@ from routing.sources.backends.label_studio_ml.label_config import label_config
 from routing.sources.backends.llm.answers import schema_of
 from routing.sources.prompts import default_prompt, read_answer
 from routing.sources.suggested import add_suggested, found_models
-from testbed.factories import add_member, make_image_items, make_project, make_user
+from testbed.factories import add_member, make_image, make_image_items, make_project, make_user
 from tests.annotation.imports.test_imports import storage
 from tests.annotation.labelling.test_annotate import fields
 from tests.annotation.projects.test_boxes import answered, asked
 from tests.label_studio_story import brought
-from tests.masks_story import CONFIG, coco, cvat_mask, ellipse, pixels_of, regions
+from tests.masks_story import CONFIG, SIZE, coco, cvat_mask, ellipse, pixels_of, regions
 from tests.routing.sources.sending import problems, sent, uploaded
 
 __all__ = ["storage"]
@@ -203,7 +203,7 @@ def project(db):
 def test_the_desk_says_where_masks_are_drawn_shows_them_and_takes_them_as_json(project, client_of):
     config = read_config(config_of(project))
     assert (config.task_type, [spec.key for spec in config.choices]) == ("masks", ["cat", "dog"])
-    _item, (ann,) = asked(project)
+    _item, (ann,) = asked(project, size=(6, 4))
     client = client_of(ann)
     page = client.get(reverse("annotate", args=[project.slug])).content.decode()
     assert "Masks are drawn in Label Studio or CVAT" in page
@@ -244,7 +244,7 @@ def test_what_is_shown_of_a_mask_is_short_whatever_it_is(project):
 
 
 def test_what_two_draw_nearly_alike_is_settled(project, client_of):
-    _item, people = asked(project, people=2, overlap=2)
+    _item, people = asked(project, people=2, overlap=2, size=SIZE)
     mask = coco("cat", ellipse(30, 30, 20, 20))
     near, other = coco("cat", np.roll(pixels_of(mask), 2)), coco("cat", ellipse(50, 30, 20, 20))
     first = answered(project, people[0], [mask])
@@ -254,7 +254,7 @@ def test_what_two_draw_nearly_alike_is_settled(project, client_of):
     alike, reader = Alike(project), reader_of(project)
     assert not alike(reader([mask])[0], reader([other])[0])
     project.work_batches.update(withdrawn_at=None)
-    _item, people = asked(project, people=2, overlap=2)
+    _item, people = asked(project, people=2, overlap=2, size=SIZE)
     answered(project, people[0], [mask])
     answered(project, people[1], [other])
     assert Settlement.objects.count() == 1
@@ -301,7 +301,7 @@ def test_an_annotation_of_json_min_without_a_result_says_what_one_of_json_says(s
 
 
 def test_what_is_wrong_with_a_line_of_predictions_is_told_and_what_it_says_is_not(project):
-    make_image_items(project, 4)
+    make_image_items(project, [make_image(n, size=(6, 4)) for n in range(4)])
     wrong = [[{**CAT, "counts": [1]}], [{**CAT, "label": "secret"}], "masks"]
     lines = [
         {"external_id": f"i{n}.png", "label": one, "confidence": 1} for n, one in enumerate([*wrong, [CAT]])

@@ -9,7 +9,7 @@ from annotation.models import Job
 from routing.core.calibration_rows import CalibrationError
 from routing.core.losses import LossUnavailableError, make_loss
 from routing.core.messages import say
-from routing.runs import certify
+from routing.runs import analysis, certify, chains
 from testbed.worlds import make_world
 
 ENGLISH = (
@@ -28,7 +28,7 @@ def no_number(*_args: object, **_kwargs: object) -> None:
 def test_what_the_core_said_of_a_label_is_told_in_the_language_of_the_reader(monkeypatch) -> None:
     world = make_world(60)
     run = world.calibrated(m=30)
-    monkeypatch.setattr(certify, "certify", no_number)
+    monkeypatch.setattr(analysis, "certify", no_number)
     certify.analyse(run=run, user=world.manager)
     with override("fr"):  # whatever the worker speaks
         jobs.run(Job.objects.get(kind="analyse_run").pk)
@@ -42,7 +42,7 @@ def test_what_the_core_said_of_a_label_is_told_in_the_language_of_the_reader(mon
 
 def test_a_server_that_failed_may_be_there_again() -> None:
     said = say("cosine_distance.failed", path="'a:b'", error="Timeout")
-    error = certify.no_losses(LossUnavailableError(said))
+    error = chains.no_losses(LossUnavailableError(said))
     assert not error.permanent
     assert failures.in_english(error.code, error.params) == str(error)
-    assert certify.no_losses(CalibrationError(said)).permanent
+    assert chains.no_losses(CalibrationError(said)).permanent
