@@ -134,8 +134,9 @@ class StatementLimitMiddleware:
 
 
 class GoneMiddleware:
-    """Answer 404 where somebody else removed a row between the moment at which a view found it and that at
-    which it was used: nothing was stored. The trace stays in the log.
+    """Answer 404 where somebody else removed a row that the address names, between the moment at which a view
+    found it and that at which it was used. The trace stays in the log. Any other row that is missing is a
+    fault.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -145,7 +146,9 @@ class GoneMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if not isinstance(error, ObjectDoesNotExist):
+        related = isinstance(error, AttributeError)  # what a row that is there lacks
+        named = request.resolver_match is not None and request.resolver_match.kwargs.keys() - {"slug"}
+        if not isinstance(error, ObjectDoesNotExist) or related or not named:
             return None
         log.warning("%s looked for a row that is gone.", request.resolver_match, exc_info=error)
         return page_not_found(request, error)

@@ -100,7 +100,7 @@ def _page_above(request: HttpRequest, access: Access) -> str:
         action = getattr(view, "needed_action", "")
         if "GET" in getattr(view, "methods", ()) and action in ROLES_BY_ACTION and access.allows(action):
             return f"{mounted}{above}/"
-    return "/"
+    return f"{mounted}/"
 
 
 def takes_files(view: View) -> View:

@@ -20,6 +20,8 @@ OTHER_SIZE = gettext_noop(
     "that size."
 )
 _ON_ITS_SIDE = range(5, 9)
+# No SVG: it can hold scripts.
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 
 
 def size_of(stored: StoredFile) -> Size | None:
@@ -33,10 +35,16 @@ def size_of(stored: StoredFile) -> Size | None:
 
 def size_in(file: IO[bytes]) -> Size:
     """Of the image in an open file, of which no more than its header is read. Raises OSError for no image."""
-    with Image.open(file) as image:
+    with Image.open(file, formats=FORMATS) as image:
         width, height = image.size
-        on_its_side = image.getexif().get(ExifTags.Base.Orientation) in _ON_ITS_SIDE
-        return (width, height) if on_its_side else (height, width)
+        return (width, height) if _on_its_side(image) else (height, width)
+
+
+def _on_its_side(image: Image.Image) -> bool:
+    try:
+        return image.getexif().get(ExifTags.Base.Orientation) in _ON_ITS_SIDE
+    except Exception:  # damaged EXIF, which browsers pass over: SyntaxError, struct.error and others
+        return False
 
 
 def sizes_of(items: Collection[int]) -> dict[int, Size]:

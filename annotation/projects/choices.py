@@ -1,7 +1,7 @@
 """The labels that can be given: their keys, hotkeys and colours."""
 
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from django.core.exceptions import ValidationError
@@ -42,12 +42,14 @@ class ChoiceSpec:
     color: str = ""
 
 
-def complete(choices: Iterable[ChoiceSpec], *, to_choose: bool = True) -> list[ChoiceSpec]:
+def complete(
+    choices: Iterable[ChoiceSpec], *, to_choose: bool = True, known: Collection[str] = ()
+) -> list[ChoiceSpec]:
     """Check the labels and fill in keys (the name), hotkeys and colours.
 
     Hotkeys are given as 1 to 9 and then letters; where every name is one character (digits, letters), each
-    label gets its own name. Where nobody has `to_choose` between them, one is enough. Raises InputError that
-    names the label.
+    label gets its own name. Where nobody has `to_choose` between them, one is enough. Names that are `known`
+    stay, whatever characters they have. Raises InputError that names the label.
     """
     specs = [_stripped(spec) for spec in choices]
     if not specs and not to_choose:
@@ -61,7 +63,7 @@ def complete(choices: Iterable[ChoiceSpec], *, to_choose: bool = True) -> list[C
             where="choices",
         )
     for position, spec in enumerate(specs, 1):
-        _check(spec, f"label {position}")
+        _check(spec, f"label {position}", known)
     _refuse_repeats(
         [spec.name.casefold() for spec in specs],
         specs,
@@ -90,12 +92,13 @@ def _stripped(spec: ChoiceSpec) -> ChoiceSpec:
     )
 
 
-def _check(spec: ChoiceSpec, where: str) -> None:
+def _check(spec: ChoiceSpec, where: str, known: Collection[str]) -> None:
     if not spec.name:
         raise InputError(_("A label needs a name."), where=where)
     if len(spec.name) > 100:
         raise InputError(_("A label's name has at most 100 characters."), where=where)
-    checked_line(spec.name, where=where)
+    if spec.name not in known:
+        checked_line(spec.name, where=where)
     try:
         CHOICE_KEY(spec.name)
         CHOICE_KEY(spec.key)

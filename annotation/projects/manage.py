@@ -1,6 +1,6 @@
 """Making and changing projects and their labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -188,7 +188,8 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
     while somebody builds on them (`RoutingPort.schema_objection`), or their order
     (`RoutingPort.wording_objection`), and where a removed label has been given.
     """
-    specs = _specs(project.task_type, choices)
+    known = set(project.choices.values_list("name", flat=True))
+    specs = _specs(project.task_type, choices, known)
     wanted = {spec.key: spec for spec in specs}
     with transaction.atomic():
         # Two people who change the labels at once do so one after the other.
@@ -264,7 +265,7 @@ def _refuse_replaced(project: Project, removed: Mapping[str, str], added: Sequen
             )
 
 
-def _specs(task_type: str, choices: Sequence[ChoiceSpec]) -> list[ChoiceSpec]:
+def _specs(task_type: str, choices: Sequence[ChoiceSpec], known: Collection[str] = ()) -> list[ChoiceSpec]:
     if task_type not in TASK_TYPES:
         known = ", ".join(TASK_TYPES)
         raise InputError(
@@ -273,7 +274,7 @@ def _specs(task_type: str, choices: Sequence[ChoiceSpec]) -> list[ChoiceSpec]:
             where="task_type",
         )
     if (kind := TASK_TYPES[task_type]).has_labels:
-        return complete(choices, to_choose=kind.has_choices)
+        return complete(choices, to_choose=kind.has_choices, known=known)
     if choices:
         raise InputError(
             _("Labels are for projects in which people choose; leave them out."), where="choices"

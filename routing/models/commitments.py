@@ -4,6 +4,9 @@ from django.db.models import Q
 from annotation.models import Project, StoredFile
 from routing.models.runs import Run
 
+BEFORE_DRAW, BEFORE_LABELS = 1, 2
+"""Numbers of a run's commitments."""
+
 
 class Commitment(models.Model):
     """What a run fixed before its draw (1) and its first label (2), as the bytes whose hash was shown."""

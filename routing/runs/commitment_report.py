@@ -7,9 +7,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from routing.models import Commitment, Draw, Run
+from routing.models.commitments import BEFORE_DRAW
 from routing.runs.beacons import BEACONS
 from routing.runs.commitments import waits_for_value
-from routing.runs.committed import BEFORE_DRAW, document_of
+from routing.runs.committed import document_of
 from routing.runs.plan_options import Option
 
 

@@ -38,17 +38,11 @@ from routing.core.reference.documents import fixed_reference, stated_plan
 from routing.core.reference.words import SETTLED
 from routing.core.rules import every_score, split_fixed_sequence
 from routing.models import Commitment, Draw, Run, RunSource
+from routing.models.commitments import BEFORE_DRAW, BEFORE_LABELS
 from routing.runs.analysis_result import sources_document
 from routing.runs.beacons import BEACONS, checked_value, draw_from_of, fetched, moment
 from routing.runs.chains import chains_from_json
-from routing.runs.committed import (
-    BEFORE_DRAW,
-    BEFORE_LABELS,
-    commitment_of,
-    document_of,
-    project_named,
-    said_lines,
-)
+from routing.runs.committed import commitment_of, document_of, project_named, said_lines
 from routing.runs.draw import store_draw
 from routing.runs.events import run_committed
 from routing.runs.ledger import charge_draw, head_of, ledger, total_of

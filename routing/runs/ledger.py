@@ -13,10 +13,12 @@ from django.utils.translation import gettext as _
 from annotation.common.locks import locked_project
 from annotation.errors import InputError
 from annotation.models import Project
+from routing.common.states import State
 from routing.core.exact import plain
 from routing.core.ledger import DRAW, FINAL_AUDIT, ledger_entry
 from routing.core.plan import Plan
-from routing.models import Certificate, Draw, FinalAudit, LedgerEntry, PoolItem, Run
+from routing.models import Certificate, Commitment, FinalAudit, LedgerEntry, PoolItem, Run
+from routing.models.commitments import BEFORE_DRAW
 from routing.runs.pool import pool_of
 
 
@@ -57,9 +59,10 @@ def spent_before(project: Project, target: str) -> Decimal:
 
 
 def _charged(project: Project) -> QuerySet[Run]:
-    """Its runs that were drawn, or cancelled when their draw could be known."""
-    entries = LedgerEntry.objects.filter(run=OuterRef("pk"), kind=DRAW)
-    return project.runs.filter(Q(draw__isnull=False) | Exists(entries)).order_by("number")
+    """Its runs that were drawn, or cancelled when their draw could be known (`draw_can_be_known`)."""
+    committed = Commitment.objects.filter(run=OuterRef("pk"), number=BEFORE_DRAW)
+    thrown_away = Q(Exists(committed), state=State.CANCELLED) & ~Q(draw_from=Run.DrawFrom.SYSTEM)
+    return project.runs.filter(Q(draw__isnull=False) | thrown_away).order_by("number")
 
 
 def refuse_without_promise(project: Project, plan: Plan) -> None:
@@ -148,13 +151,10 @@ def _lock(project: Project) -> None:
 def _catch_up(run: Run) -> None:
     """Entries of draws from before there were any."""
     known = LedgerEntry.objects.filter(project=run.project)
-    for draw in (
-        Draw.objects.filter(run__project=run.project, run__number__lt=run.number)
-        .exclude(run__in=known.filter(kind=DRAW).values("run"))
-        .select_related("run")
-        .order_by("run__number")
-    ):
-        _append(draw.run, DRAW, draw.run.alpha, "")
+    earlier = _charged(run.project).filter(number__lt=run.number)
+    for other in earlier.exclude(pk__in=known.filter(kind=DRAW).values("run")):
+        first = Commitment.objects.filter(run=other, number=BEFORE_DRAW).values_list("sha256", flat=True)
+        _append(other, DRAW, other.alpha, first.first() or "")
     for audit in (
         FinalAudit.objects.filter(run__project=run.project, run__number__lt=run.number)
         .exclude(run__in=known.filter(kind=FINAL_AUDIT).values("run"))

@@ -19,10 +19,11 @@ from routing.core.drawn import draw_differences
 from routing.core.sampling import make_salt, pool_hash
 from routing.core.verify import document_differences
 from routing.models import Commitment, Draw, Run
+from routing.models.commitments import BEFORE_DRAW
 from routing.runs.again import DiffersError, computing_again, refuse
 from routing.runs.analysis_result import sources_document
 from routing.runs.commitments import fixed_before_draw
-from routing.runs.committed import BEFORE_DRAW, document_of, said_lines
+from routing.runs.committed import document_of, said_lines
 from routing.runs.covered import covered_items
 from routing.runs.expert.counts import tally_with_expert
 from routing.runs.expert.freeze import critical_values

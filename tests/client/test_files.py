@@ -107,6 +107,13 @@ def test_wrong_bytes_are_not_kept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_no_more_is_written_than_there_is_to_come(tmp_path: Path) -> None:
+    delivery, script = delivery_of({"big.bin": CONTENT}, httpx.Response(200, content=CONTENT + b"more"))
+    with pytest.raises(ChecksumError, match=r"big\.bin is longer than its 10,240 bytes"):
+        delivery.download(tmp_path)
+    assert (list(tmp_path.iterdir()), len(script.requests)) == ([], 1)
+
+
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../b", "..", "C:\\x", "a\\b", ""])
 def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
     delivery, script = delivery_of({name: CONTENT})

@@ -86,6 +86,14 @@ def test_it_reads_each_moment_that_can_be_written(stamp: str, seconds: int) -> N
     assert abs(pauses[0] - seconds) < 20
 
 
+def test_a_list_without_an_end_is_told() -> None:
+    page = {"results": [{"slug": "a"}], "next": f"{SITE}/api/v1/projects/?cursor=1"}
+    client, script, _ = scripted(*[ok(page)] * 9)
+    with pytest.raises(HypacError, match="the same page again"):
+        list(client.projects)
+    assert len(script.requests) == 2
+
+
 @pytest.mark.parametrize(
     "path",
     [

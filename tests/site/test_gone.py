@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from annotation.models import Project, StoredFile, Webhook
 from annotation.outside.webhooks.manage import create_webhook
-from routing.models import Source
+from routing.models import Run, Source
 from tests.annotation.apis import Api, problem
 from tests.routing.sources.sending import uploaded
 
@@ -54,13 +55,24 @@ def test_a_source(project, monkeypatch) -> None:
     problem(Api(project, project.created_by).put(f"sources/{source.pk}/", **body), 404)
 
 
-def test_a_page_says_so_too(project, monkeypatch) -> None:
+def test_a_page_says_so_too(project, webhook, monkeypatch) -> None:
+    removed_first(monkeypatch, "annotation.outside.webhooks.manage.update_webhook", Webhook.objects.all())
     client = Client()
     client.force_login(project.created_by)
-
-    def gone(*args: Any, **options: Any) -> None:
-        raise StoredFile.DoesNotExist
-
-    monkeypatch.setattr("annotation.projects.views.project_cards", gone)
-    answer = client.get("/")
+    answer = client.post(reverse("webhook_active", args=[project.slug, webhook.pk]), {"active": "yes"})
     assert (answer.status_code, b"nothing here" in answer.content.lower()) == (404, True)
+
+
+@pytest.mark.parametrize("fault", [StoredFile.DoesNotExist, Run.certificate.RelatedObjectDoesNotExist])
+@pytest.mark.parametrize("page", ["project_list", "webhook"])
+def test_a_fault_stays_one(project, webhook, monkeypatch, fault, page) -> None:
+    def failing(*args: Any, **options: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr("annotation.projects.views.project_cards", failing)
+    monkeypatch.setattr("annotation.outside.webhooks.views._page", failing)
+    client = Client(raise_request_exception=False)
+    client.force_login(project.created_by)
+    args = [project.slug, webhook.pk] if page == "webhook" else []
+    named = page == "webhook" and fault is StoredFile.DoesNotExist
+    assert client.get(reverse(page, args=args)).status_code == (404 if named else 500)

@@ -17,13 +17,12 @@ import PIL.ImageOps
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
+from annotation.common.image_sizes import FORMATS
 from annotation.imports.allowance import seconds_left_of_look
 from annotation.imports.faults import fault
 from annotation.imports.formats.base import Image
 from annotation.imports.limits import ImportLimitError
 
-# No SVG: it can hold scripts.
-FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 STEP = 4
 """A large image is reduced to so many times the size that is wanted coarsely, and from there finely."""
 

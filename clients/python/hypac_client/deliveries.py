@@ -176,6 +176,9 @@ def fetch(transport: Transport, address: str, file: DeliveryFile, target: Path) 
         try:
             _go_on(transport, address, part, int(file["size"]))
             break
+        except ChecksumError:
+            part.unlink()
+            raise
         except HypacError as error:
             if error.status is not None or attempt == TRIES:
                 raise
@@ -198,8 +201,14 @@ def _go_on(transport: Transport, address: str, part: Path, size: int) -> None:
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={there}-"} if there else {})}
     with transport.stream(address, headers=headers) as response:
         goes_on = response.status_code == 206
+        left = size - there if goes_on else size
         with part.open("ab" if goes_on else "wb") as out:
             for piece in response.iter_bytes():
+                left -= len(piece)
+                if left < 0:
+                    raise ChecksumError(
+                        f"{address} is longer than its {size:,} bytes; nothing of it was kept"
+                    )
                 out.write(piece)
 
 

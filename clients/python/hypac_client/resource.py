@@ -68,6 +68,7 @@ class Resource:
 def pages(transport: Transport, path: str, params: Params | None = None) -> Iterator[Any]:
     """All entries of a list, dictionaries, page by page as they are read."""
     asked: dict[str, Any] = dict(params or {})
+    seen = set[tuple[tuple[str, Any], ...]]()
     while True:
         answer = transport.get(path, asked)
         yield from answer["results"]
@@ -76,6 +77,9 @@ def pages(transport: Transport, path: str, params: Params | None = None) -> Iter
             return
         # Of the next page's address only the query counts: the host is the one that the token is for.
         asked = dict(_query(following))
+        if (page := tuple(sorted(asked.items()))) in seen:
+            raise HypacError(f"{path}: the server leads to the same page again and again")
+        seen.add(page)
 
 
 def lines(transport: Transport, path: str, params: Params | None = None) -> Iterator[Any]:

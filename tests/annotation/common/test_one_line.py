@@ -87,3 +87,11 @@ def test_a_line_break_is_refused_beside_its_field(project) -> None:
 def test_what_other_languages_write_is_no_such_sign(project) -> None:
     for name in ("Ärzte & 患者", "कल\u200dप", "مراجعات", "👩\u200d🔬"):
         assert update_project(project=project, user=project.created_by, name=f" {name} ").name == name
+
+
+def test_a_label_that_has_such_a_name_already_keeps_others_from_nothing(project: Project) -> None:
+    project.choices.filter(position=project.choices.first().position).update(name="a\u202eb")
+    specs = [ChoiceSpec(key=one.key, name=one.name) for one in project.choices.all()]
+    set_choices(project=project, user=project.created_by, choices=[*specs, ChoiceSpec(name="new")])
+    with pytest.raises(InputError, match="not shown"):
+        set_choices(project=project, user=project.created_by, choices=[*specs, ChoiceSpec(name="n\u202ew")])

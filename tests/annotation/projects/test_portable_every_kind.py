@@ -1,5 +1,6 @@
 """Every kind of run goes out and comes in: what it certified is computed again there, and is the same."""
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from annotation.projects.manage import update_project
 from routing.delivery.deliver import deliver
 from routing.items.erase import erase_items
 from routing.label_set.replace import replace_label
-from routing.models import Certificate, Source
+from routing.models import Certificate, LedgerEntry, Source
 from routing.runs.cancel import cancel_run
 from routing.runs.ledger import spent_before
 from testbed.delivered import KINDS
@@ -77,6 +78,18 @@ def test_a_draw_that_was_thrown_away_stays_charged(tmp_path: Path) -> None:
     copy = carried(world.project, tmp_path)
     assert spent_before(copy, "dataset") == Decimal("0.2")
     assert '"alpha_spent":"0.1"' in copy.runs.get(number=2).certificate.document
+
+
+def test_nor_does_it_where_its_entry_is_left_out_of_the_file(tmp_path: Path) -> None:
+    world = make_world(120)
+    run = world.start(m=60, draw_from="nonce")
+    world.do("prepare_run")
+    cancel_run(run=run, user=world.manager)
+    LedgerEntry.objects.filter(run=run).delete()
+    assert spent_before(world.project, "dataset") == Decimal("0.1")
+    assert spent_before(carried(world.project, tmp_path), "dataset") == Decimal("0.1")
+    document = json.loads(world.analysed(m=60).certificate.document)
+    assert [entry["run"] for entry in document["ledger"]] == [1, 2]
 
 
 def test_a_run_of_several_people_comes_in(tmp_path: Path) -> None:
