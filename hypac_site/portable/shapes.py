@@ -243,7 +243,7 @@ def _backend(row: Row) -> None:
     if unknown := sorted(row["params"].keys() - declared.keys()):
         raise Wrong(f"params: its backend takes no {unknown[0][:60]!r}")
     for name, param in declared.items():
-        param.value(row["params"].get(name))
+        param.check_kind(row["params"].get(name))
 
 
 def _loss(row: Row) -> None:

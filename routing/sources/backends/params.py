@@ -68,6 +68,10 @@ class Param(ABC):
             return self.default
         return self.read(given)
 
+    def check_kind(self, given: Any) -> None:
+        """The same, whatever this installation may reach: for what another one stored."""
+        self.value(given)
+
     def read(self, given: Any) -> Any:
         """The value of what is given, which is neither None nor empty."""
         return given
@@ -130,6 +134,9 @@ class Address(Text):
     def value(self, given: Any) -> str:
         text = super().value(given)
         return check_url(text, where=self.name) if text else text
+
+    def check_kind(self, given: Any) -> None:
+        super().value(given)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from hypac_site.portable.placing import import_project
 from hypac_site.portable.writing import export_project
 from routing.delivery.deliver import deliver
 from routing.elsewhere.losses import take_losses
-from routing.models import Commitment, Delivery, Run
+from routing.models import Commitment, Delivery, Run, Source
 from routing.runs.ask_losses import ask_losses
 from routing.runs.committed import project_named
 from routing.runs.draw import store_draw
@@ -201,6 +201,15 @@ class TestGoingOn:
         assert (taken.stored, taken.known) == (3, len(rows) - 3)
         world.way = None
         assert world._analyse(new).certificate.holds
+
+    def test_a_model_in_a_network_that_is_not_reached_from_here(self, tmp_path: Path) -> None:
+        """Whether it can be asked here is told where it is asked."""
+        project = make_world(20).project
+        params = {"url": "http://10.0.0.5:8000/v1", "model": "m"}
+        made = {"backend": "openai_api", "position": 9, "cost_per_label": 1, "params": params}
+        Source.objects.create(project=project, name="own GPU", **made)
+        copy = carried(project, tmp_path)
+        assert copy.sources.get(name="own GPU").params == params
 
     def test_an_archived_project_stays_archived(self, tmp_path: Path) -> None:
         project = make_project()
