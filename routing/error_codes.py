@@ -89,6 +89,10 @@ register_codes(
             "Have them labelled here.",
         ),
         "losses_computed_here": ("The losses of the run are computed here", "Analyse its labels."),
+        "commitment_hidden": (
+            "What a run committed to is hidden until it is analysed",
+            "Note the hash, and ask again after the analysis.",
+        ),
         "cannot_ask_losses_now": ("Losses cannot be asked for in this state", "Read the state of the run."),
         "losses_not_asked": (
             "The losses of the run are measured elsewhere",

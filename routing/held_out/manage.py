@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from annotation.common import audit
 from annotation.common.locks import locked_against_jobs, locked_project
 from annotation.errors import ConflictError, InputError
+from annotation.jobs.closed_projects import refuse_closed
 from annotation.labelling.validation import validate_value
 from annotation.models import HeldOutItem, Item, Project
 from annotation.permissions import Access
@@ -50,6 +51,7 @@ def hold_out(
     seed = sampling.new_entropy() if entropy is None else entropy
     with transaction.atomic():
         locked_against_jobs(project.pk)
+        refuse_closed(project.pk)
         refuse_while_busy(project)
         wanted = list(dict.fromkeys(names))[: MOST + 1]
         chosen = named_ids(project, wanted) if names else _drawn(project, size, seed)

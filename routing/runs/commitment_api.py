@@ -15,7 +15,7 @@ from annotation.jobs.serializers import JobBody, accepted
 from annotation.models import User
 from routing.models import Run
 from routing.runs.commitments import give_value
-from routing.runs.committed import commitment_of
+from routing.runs.committed import document_to_show
 from routing.runs.ledger import linked_ledger
 
 
@@ -57,16 +57,17 @@ def _run(view: ProjectView, number: int) -> Run:
 
 
 class RunCommitment(ProjectView):
-    # The first holds the number that pilot and tie-breaks come from, which nobody who labels should know.
     actions = {"GET": "runs.edit"}
 
     @extend_schema(responses={(200, "application/json"): OpenApiTypes.OBJECT})
     def get(self, request: Request, slug: str, number: int, which: int) -> HttpResponse:
-        """The very bytes that were committed to: 1 before the draw, 2 before the first label."""
-        commitment = commitment_of(_run(self, number), which)
-        if commitment is None:
+        """The very bytes that were committed to: 1 before the draw, 2 before the first label. They can be had
+        once the run is analysed, as they tell which items were drawn.
+        """
+        document = document_to_show(_run(self, number), which)
+        if document is None:
             raise Http404
-        return HttpResponse(commitment.document, content_type="application/json")
+        return HttpResponse(document, content_type="application/json")
 
 
 class RunDrawValue(ProjectView):

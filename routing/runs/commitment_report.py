@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from routing.common.states import OPEN
 from routing.models import Commitment, Draw, Run
 from routing.models.commitments import BEFORE_DRAW
 from routing.runs.beacons import BEACONS
@@ -30,6 +31,8 @@ class CommitmentReport:
         Whether somebody has to give that value, or have it asked for again.
     address
         Where the value of a beacon can be looked up; "" of others.
+    hidden
+        Whether the documents are not given out yet (`document_to_show`).
     """
 
     commitments: Sequence[Commitment]
@@ -37,6 +40,7 @@ class CommitmentReport:
     value: str | None
     waits: bool
     address: str
+    hidden: bool
 
     @property
     def from_words(self) -> str:
@@ -68,6 +72,7 @@ def commitment_report(run: Run) -> CommitmentReport | None:
         randomness.get("value"),
         waits_for_value(run),
         beacon.address(named) if beacon else "",
+        hidden=run.state in OPEN,
     )
 
 

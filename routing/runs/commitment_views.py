@@ -7,20 +7,25 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
+from annotation.errors import ConflictError
 from routing.models import Run
 from routing.runs.commitments import give_value
-from routing.runs.committed import commitment_of
+from routing.runs.committed import document_to_show
 
 
 @needs("runs.edit", "GET")
 def run_commitment(request: ProjectRequest, number: int, which: int) -> HttpResponseBase:
     found = get_object_or_404(Run, project=request.access.project, number=number)
-    commitment = commitment_of(found, which)
-    if commitment is None:
+    try:
+        document = document_to_show(found, which)
+    except ConflictError as error:
+        messages.error(request, str(error))
+        return redirect("run_evidence", request.access.project.slug, number)
+    if document is None:
         raise Http404("not made yet")
     name = f"run-{number}-commitment-{which}.json"
     return HttpResponse(
-        commitment.document,
+        document,
         content_type="application/json",
         headers={
             "Content-Disposition": f'attachment; filename="{name}"',

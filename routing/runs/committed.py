@@ -6,11 +6,13 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from django.db.models import Max
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common.files import open_file
+from annotation.errors import ConflictError
 from annotation.models import StoredFile
+from routing.common.states import OPEN
 from routing.core.calibration_rows import CalibrationRow
 from routing.core.certificate import canonical_bytes
 from routing.core.commitment import Answer, commitment_differences, item_line
@@ -56,6 +58,23 @@ def project_named(run: Run) -> str:
     document = certified.values_list("document", flat=True).first()
     named = run.project.slug if document is None else json.loads(document)["provenance"]["project"]
     return str(named)
+
+
+def document_to_show(run: Run, number: int) -> str | None:
+    """The very text that was committed to; None where it is not made yet. Raises ConflictError while the
+    calibration set may be labelled: it tells which items were drawn, or the number that the draw comes from.
+    """
+    commitment = commitment_of(run, number)
+    if commitment is not None and run.state in OPEN:
+        raise ConflictError(
+            _(
+                "What run %(run)s committed to tells which items it draws: it can be had once the run is "
+                "analysed. Note the hash until then."
+            )
+            % {"run": run.number},
+            code="commitment_hidden",
+        )
+    return None if commitment is None else commitment.document
 
 
 def document_of(commitment: Commitment) -> dict[str, Any]:

@@ -100,6 +100,26 @@ def test_a_part_that_is_too_long_is_thrown_away(tmp_path: Path) -> None:
     assert "Range" not in script.requests[0].headers
 
 
+def test_what_no_delivery_left_there_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all:")
+    delivery, script = delivery_of({"Makefile": CONTENT})
+    with pytest.raises(HypacError, match="no delivery left it"):
+        delivery.download(tmp_path)
+    assert (tmp_path / "Makefile").read_text() == "all:"
+    assert not script.requests
+
+
+def test_no_link_is_followed_out_of_the_folder(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside.mkdir()
+    folder.mkdir()
+    (folder / "data").symlink_to(outside)
+    delivery, _ = delivery_of({"data/big.bin": CONTENT})
+    with pytest.raises(HypacError, match="by a link"):
+        delivery.download(folder)
+    assert list(outside.iterdir()) == []
+
+
 def test_wrong_bytes_are_not_kept(tmp_path: Path) -> None:
     delivery, _ = delivery_of({"big.bin": CONTENT}, httpx.Response(200, content=CONTENT[::-1]))
     with pytest.raises(ChecksumError, match=r"big\.bin"):
@@ -114,7 +134,13 @@ def test_no_more_is_written_than_there_is_to_come(tmp_path: Path) -> None:
     assert (list(tmp_path.iterdir()), len(script.requests)) == ([], 1)
 
 
-@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../b", "..", "C:\\x", "a\\b", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../secret", "/etc/passwd", "a/../../b", "..", "C:\\x", "a\\b", ""),
+        *(".git/config", "data/.bashrc", "x\n", "x\x1b[2J"),
+    ],
+)
 def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
     delivery, script = delivery_of({name: CONTENT})
     with pytest.raises(HypacError, match="no name of a file"):

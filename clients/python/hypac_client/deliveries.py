@@ -69,21 +69,22 @@ class Delivery(Resource):
     def download(self, folder: str | PathLike[str]) -> list[Path]:
         """All files into `folder`. What is there already and right is kept, what broke off goes on. What an
         earlier delivery left there and this one does not have is removed, if nobody changed it; the manifest,
-        by which that is known, comes last. A folder with a delivery of another project is refused.
+        by which that is known, comes last. A folder with a delivery of another project is refused, and so is
+        one that has a file of such a name which no delivery left there.
         """
         target, files = Path(folder), sorted(self.files, key=lambda file: file["name"] == MANIFEST)
         self._refuse_others_folder(target)
-        stale = stale_files(target, {file["name"] for file in files})
+        stale, places = stale_files(target, {file["name"] for file in files}), places_of(target, files)
         paths = []
-        for file in files:
+        for file, path in zip(files, places, strict=True):
             if file["name"] == MANIFEST:
                 remove(target, stale)
-            path = inside(target, file["name"])
             paths.append(fetch(self._transport, self._address(file["name"]), file, path))
         record = {
             "project": self._project,
             "delivery": self.id,
             "given": "",
+            "files": [file["name"] for file in files],
         }  # as manage.py deliver leaves one
         (target / RECORD).write_text(json.dumps(record), encoding="utf-8")
         return paths
@@ -117,7 +118,9 @@ class Delivery(Resource):
 
 
 def record_of(folder: Path) -> dict[str, Any]:
-    """What a download left in the folder: `project` and the id of the `delivery`; empty where none did."""
+    """What a download left in the folder: `project`, the id of the `delivery` and the names of its `files`;
+    empty where none did.
+    """
     try:
         return dict(read_json((folder / RECORD).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -125,21 +128,44 @@ def record_of(folder: Path) -> dict[str, Any]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Where a file of that name goes. A name that leads out of `folder` is refused."""
+    """Where a file of that name goes. A name that leads out of `folder`, is hidden or no line shows is
+    refused.
+    """
     parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or ".." in parts or "\\" in name or ":" in name:
+    hidden = any(part.startswith(".") for part in parts)
+    if not parts or hidden or name.startswith("/") or set("\\:") & set(name) or not name.isprintable():
         raise HypacError(f"{name!r} is no name of a file of a delivery")
     return folder.joinpath(*parts)
 
 
-def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
-    """Files in `folder` that its manifest names, none of `names`, and that still are what it says."""
+def places_of(folder: Path, files: Sequence[DeliveryFile]) -> list[Path]:
+    """Where each goes. One behind a link, or whose place has what no delivery left there, is refused."""
+    left = {MANIFEST, *manifest_of(folder), *map(str, record_of(folder).get("files", ()))}
+    places = [inside(folder, file["name"]) for file in files]
+    for file, place in zip(files, places, strict=True):
+        if inside(folder.resolve(), file["name"]) != place.resolve():
+            raise HypacError(f"{place} leads elsewhere by a link. Choose another folder, or remove it.")
+        if file["name"] not in left and place.exists() and digest(place) != file["sha256"]:
+            words = "is there, and no delivery left it. Choose another folder, or remove it."
+            raise HypacError(f"{place} {words}")
+    return places
+
+
+def manifest_of(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file that a download left in the folder, by its name; empty where none did."""
     try:
         found = read_json((folder / MANIFEST).read_bytes())["files"]
-        named = {str(name): str(facts["sha256"]) for name, facts in found.items() if name not in names}
+        return {str(name): str(facts["sha256"]) for name, facts in found.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return []
-    return [inside(folder, name) for name, sha256 in named.items() if _is_ours(folder, name, sha256)]
+        return {}
+
+
+def stale_files(folder: Path, names: Collection[str]) -> list[Path]:
+    """Files in `folder` that its manifest names, none of `names`, and that still are what it says."""
+    left = manifest_of(folder).items()
+    return [
+        inside(folder, name) for name, sha256 in left if name not in names and _is_ours(folder, name, sha256)
+    ]
 
 
 def _is_ours(folder: Path, name: str, sha256: str) -> bool:

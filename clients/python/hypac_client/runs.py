@@ -177,7 +177,7 @@ class Run(Resource):
 
     def commitment(self, number: int) -> dict[str, Any]:
         """What the run committed to: 1 before its draw, 2 before the first label. Raises NotFoundError before
-        it has. The hashes are in `data["commitments"]`.
+        it has, and ConflictError before the run is analysed. The hashes are in `data["commitments"]`.
         """
         return dict(self._get(f"commitments/{number}.json"))
 

@@ -10,6 +10,7 @@ from django.urls import reverse
 from routing.models import Draw, Run
 from routing.runs import commitments
 from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
 from testbed.factories import add_member
 from testbed.worlds import World, make_world
 
@@ -105,8 +106,8 @@ def test_programs_find_hashes_documents_and_the_ledger_and_give_the_text(client_
     assert [one["number"] for one in found["commitments"]] == [1]
     assert client.get(f"{base}ledger/").json() == {"entries": []}
     assert client.get(f"{base}runs/1/commitments/2.json").status_code == 404
-    document = client.get(f"{base}runs/1/commitments/1.json")
-    assert json.loads(document.content)["draw_from"] == {"kind": "nonce"}
+    refused = client.get(f"{base}runs/1/commitments/1.json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "commitment_hidden")
     answer = client.post(f"{base}runs/1/draw/", {"value": TEXT}, content_type="application/json")
     assert answer.status_code == 202
     world.do("prepare_run")
@@ -115,6 +116,26 @@ def test_programs_find_hashes_documents_and_the_ledger_and_give_the_text(client_
     assert len(found["commitments"]) == 2
     (entry,) = client.get(f"{base}ledger/").json()["entries"]
     assert (entry["run"], entry["commitment"]) == (1, found["commitments"][0]["sha256"])
+    world.finish()
+    analyse(run=world.project.runs.get(), user=world.manager)
+    world.do("analyse_run")
+    document = client.get(f"{base}runs/1/commitments/1.json")
+    assert json.loads(document.content)["draw_from"] == {"kind": "nonce"}
+
+
+def test_what_tells_the_draw_is_hidden_while_it_is_labelled(client_of, world) -> None:
+    """Whoever manages a run may label in it, and from the first document could draw as it did."""
+    run = world.calibrating(m=40)
+    client = client_of(world.manager)
+    link = "commitment-1.json"
+    assert link not in page(client, world, run, "run_evidence")
+    address = reverse("run_commitment", args=[world.project.slug, run.number, 1])
+    assert b"once the run is analysed" in client.get(address, follow=True).content
+    world.finish()
+    analyse(run=run, user=world.manager)
+    world.do("analyse_run")
+    assert link in page(client, world, run, "run_evidence")
+    assert json.loads(client.get(address).content)["entropy"]
 
 
 def test_the_command_draws(world) -> None:
