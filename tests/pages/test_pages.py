@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 from django.urls import reverse
@@ -78,8 +79,10 @@ class TestProjects:
         data = {"form": "choices", "choices-TOTAL_FORMS": "2", "choices-INITIAL_FORMS": "2",
                 "choices-0-key": "cat", "choices-0-name": "cat", "choices-0-hotkey": "u",
                 "choices-1-key": "dog", "choices-1-name": "dog", "choices-1-hotkey": "d"}  # fmt: skip
-        assert "has a meaning on the annotation page" in text(
-            owner.post(reverse("project_settings", args=[project.slug]), data)
+        page = text(owner.post(reverse("project_settings", args=[project.slug]), data))
+        assert "has a meaning on the annotation page" in page
+        assert re.search(r"<p[^>]* autofocus>[^<]*has a meaning", page), (
+            "it is below what the window shows first"
         )
 
 
