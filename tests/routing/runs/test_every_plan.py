@@ -102,7 +102,7 @@ def test_figures_that_cannot_be_computed_do_not_stand_in_the_way(world, client, 
     def broken(analysis):
         raise ZeroDivisionError("figures")
 
-    monkeypatch.setattr("routing.runs.certify.run_diagnostics", broken)
+    monkeypatch.setattr("routing.runs.analysis.run_diagnostics", broken)
     run = world.analysed(m=240)
     assert run.state == Run.State.ANALYSED
     assert "could not be computed" in caplog.text

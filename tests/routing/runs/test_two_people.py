@@ -352,7 +352,7 @@ def test_a_figure_that_cannot_be_computed_does_not_stand_in_the_way(before: Stor
     def fails(*_: object) -> None:
         raise RuntimeError("no embedding model")
 
-    monkeypatch.setattr("routing.runs.certify.two_people_of", fails)
+    monkeypatch.setattr("routing.runs.analysis.two_people_of", fails)
     run = analyse_it(before)
     assert Certificate.objects.filter(run=run).exists()
     assert run.certificate.figures["chain"]
