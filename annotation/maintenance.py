@@ -8,6 +8,7 @@ from annotation.jobs import jobs
 from annotation.mail import digest, sending as mail
 from annotation.outside.webhooks import sending
 from annotation.people import sessions, tokens
+from annotation.ports import routing_port
 from annotation.projects import guidelines, removal as project_removal
 
 
@@ -26,4 +27,5 @@ def run_maintenance() -> None:
     project_removal.try_again()
     guidelines.render_outdated()
     retention.forget_old()
+    routing_port().look_after_losses()
     own_folders.remove_left()

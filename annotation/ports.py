@@ -192,6 +192,11 @@ class RoutingPort(Protocol):
         answers at most. Returns whether there may be more.
         """
 
+    # --- What is looked after every few seconds ---
+
+    def look_after_losses(self) -> None:
+        """Go on with what waits for losses that no job computes, and remove computed ones that are old."""
+
 
 class NoRouting:
     """Nothing is heard, nothing stands against anything, nothing is hidden."""
@@ -307,6 +312,9 @@ class NoRouting:
 
     def forget_raw_output(self, *, before: datetime, most: int) -> bool:
         return False
+
+    def look_after_losses(self) -> None:
+        return None
 
 
 _connected: RoutingPort = NoRouting()

@@ -33,7 +33,6 @@ class RoutingConfig(AppConfig):
             "routing_promptversion",
             "routing_mendversion",
             "routing_sentanswer",
-            "routing_expertrequest",
             "routing_auditeditem",
             "routing_finalsample",
             "routing_finalcertificate",
@@ -67,6 +66,12 @@ class RoutingConfig(AppConfig):
             fixed=("run_id", "user_id", "role", "name", "share"),
             once={"left_at": "IS NULL"},
             message="the roster of a run cannot be changed: start a new run",
+        )
+        append_only.register_columns(
+            "routing_expertrequest",
+            fixed=("run_id", "item_id"),
+            once={"why": f"IN {models.ExpertRequest.STILL_OPEN}"},
+            message="why the expert was asked cannot be changed",
         )
         append_only.register_columns(
             "routing_finalaudit",

@@ -82,6 +82,7 @@ def register() -> None:
         compute_losses,
         title=gettext_noop("Computing losses"),
         stops_itself=True,
+        by_looks=True,
         is_news=lambda result: False,
     )
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))

@@ -17,8 +17,9 @@ Handler = Callable[[JobContext], dict[str, Any] | None]
 class Kind:
     """`queue_of` names the Celery queue whose workers can do a job; `can_pause`: its handler looks at
     `JobContext.pausing`; `stops_itself`: so it does, or it is quickly done (see JobContext). `copies_items`:
-    it reads what items are and stores it elsewhere at its end. `finished` has job and result in the
-    transaction of its end; `is_news`: whether anybody is told of that, by its result.
+    it reads what items are and stores it elsewhere at its end; `by_looks`: looking at pages begins it, so
+    that it hinders nothing. `finished` has job and result in the transaction of its end; `is_news`: whether
+    anybody is told of that, by its result.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Kind:
     can_pause: bool = False
     stops_itself: bool = False
     copies_items: bool = False
+    by_looks: bool = False
     finished: Callable[[Job, dict[str, Any]], None] | None = None
     is_news: Callable[[dict[str, Any]], bool] = lambda result: True
 
@@ -45,6 +47,7 @@ def register(
     can_pause: bool = False,
     stops_itself: bool = False,
     copies_items: bool = False,
+    by_looks: bool = False,
     finished: Callable[[Job, dict[str, Any]], None] | None = None,
     is_news: Callable[[dict[str, Any]], bool] = lambda result: True,
 ) -> None:
@@ -52,7 +55,7 @@ def register(
     queue_of = queue if callable(queue) else lambda _job: queue
     stops_itself = can_pause or stops_itself
     KINDS[name] = Kind(
-        name, title, handler, queue_of, can_pause, stops_itself, copies_items, finished, is_news
+        name, title, handler, queue_of, can_pause, stops_itself, copies_items, by_looks, finished, is_news
     )
 
 
@@ -69,6 +72,11 @@ def kind(name: str) -> Kind:
 def copying_items() -> list[str]:
     """Kinds of jobs after whose beginning an item that is erased may come back elsewhere."""
     return [name for name, one in KINDS.items() if one.copies_items]
+
+
+def begun_by_looks() -> list[str]:
+    """Kinds of jobs that look after what a page lacks: archiving and export do not wait for them."""
+    return [name for name, one in KINDS.items() if one.by_looks]
 
 
 def can_pause(name: str) -> bool:

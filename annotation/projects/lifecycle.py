@@ -37,7 +37,10 @@ def archive_project(*, project: Project, actor: User) -> Project:
             locked.save(update_fields=["archived_at"])
             audit.record(project=locked, actor=actor, action="project.archived")
             events.emit(project=locked, event="project.archived", data={"url": events.address(locked)})
-    # Behind it: who is storing an answer holds the item, and waits for the project.
+    # Behind it: a job that is storing something may wait for the project.
+    for job in project.jobs.filter(kind__in=jobs.begun_by_looks(), state__in=jobs.UNFINISHED):
+        jobs.cancel(job=job)
+    # As well: who is storing an answer holds the item, and waits for the project.
     with transaction.atomic():
         held = WorkItem.objects.filter(batch__project=project, state=WorkItem.State.LEASED)
         for user in User.objects.filter(pk__in=held.values("leased_to")).order_by("pk"):
@@ -95,8 +98,11 @@ def duplicate_project(*, project: Project, actor: User, name: str, with_members:
 
 
 def refuse_unfinished_jobs(project: Project) -> None:
-    """Call it with the project's row locked (`jobs.enqueue` waits for it). Raises ConflictError."""
-    job = Job.objects.filter(project=project, state__in=jobs.UNFINISHED).first()
+    """Call it with the project's row locked (`jobs.enqueue` waits for it). Raises ConflictError, but not
+    for those that a look at a page begins: nobody who may look alone is to hold this up.
+    """
+    unfinished = Job.objects.filter(project=project, state__in=jobs.UNFINISHED)
+    job = unfinished.exclude(kind__in=jobs.begun_by_looks()).first()
     if job is not None:
         raise ConflictError(
             _("%(job)s is not finished. Wait until it is, or cancel it first.")

@@ -30,6 +30,7 @@ from hypac_site.portable.maps import Maps, active_account, resolved, store
 from hypac_site.portable.tables import Row, travelling
 from routing.delivery.parts import READ, RECORD
 from routing.models import Certificate
+from routing.runs.waiting_for_losses import go_on
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +137,7 @@ def _stored(archive: Archive, checked: Checked, files: "_Files", owner: User | N
         hold_rest(project)
         prepare_guidelines(project, before=project.guidelines)
         project.save(update_fields=RENDERED)
+        go_on(project)
         _own(project, owner)
         for user in maps.people.found.values():
             note_belonging(user=user, project=project)

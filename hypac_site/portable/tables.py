@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils.translation import override
 
 from annotation import failures
+from annotation.jobs.jobs import UNFINISHED, begun_by_looks
 from annotation.models import (
     ApiToken,
     BucketFile,
@@ -94,6 +95,13 @@ def _outside_error(row: Row) -> Row:
         return failures.columns_of(failures.STAYED_BEHIND.error())
 
 
+def _ended(row: Row) -> Row:
+    """An export waits for none that a look at a page begins (`refuse_unfinished_jobs`): here it ends."""
+    if row["state"] not in UNFINISHED or row["kind"] not in begun_by_looks():
+        return row
+    return row | {"state": Job.State.CANCELLED, "finished_at": row["started_at"] or row["created_at"]}
+
+
 def cleaned(model: Model, row: Row) -> Row:
     """A row without what stays behind: keys, leases of people who are at work, the worker of a job, what that
     said of the inside of its server, names in the storage, and HTML that was made of other columns. Once more
@@ -105,7 +113,11 @@ def cleaned(model: Model, row: Row) -> Row:
         free = {"leased_to": None, "lease_token": "", "lease_expires_at": None}
         return row | free | {"state": WorkItem.State.OPEN}
     if model is Job:
-        return row | {"claim_token": "", "heartbeat_at": None, "pause_asked": False} | _outside_error(row)
+        return (
+            _ended(row)
+            | {"claim_token": "", "heartbeat_at": None, "pause_asked": False}
+            | _outside_error(row)
+        )
     if model is StoredFile:
         return row | {"storage_name": ""}
     if model is Project:

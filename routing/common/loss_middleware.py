@@ -1,6 +1,7 @@
 """No request computes a slow loss."""
 
 from collections.abc import Callable
+from functools import cache
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -16,7 +17,7 @@ class LossMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        with losses_looked_up(lambda: _project_of(request)):
+        with losses_looked_up(cache(lambda: _project_of(request))):
             return self.get_response(request)
 
 

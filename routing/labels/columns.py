@@ -18,7 +18,7 @@ from annotation.labelling.validation import GIVEN_ELSEWHERE
 from annotation.models import HeldOutItem, Item, Label, Settlement, ShownSuggestion, WorkItem
 from routing.core.exact import plain
 from routing.labels.page import ADDED
-from routing.models import DrawItem, RoundItem, Route, Run, RunSource
+from routing.models import DrawItem, ExpertRequest, RoundItem, Route, Run, RunSource
 from routing.runs.covered import covered_items
 from routing.runs.expert.delivered import not_delivered, reasons_of
 from routing.runs.usable_answers import usable_values
@@ -124,6 +124,9 @@ def columns_of(context: DeliveryContext, ids: Sequence[int], external_ids: Seque
     _by_models(columns, context, ids, [(place, pk) for place, pk in left if pk in pool], routes)
     if context.split:
         _chosen_anew(columns, context, ids)
+    # What is not decided waits for her as well, but she was not asked.
+    undecided = ExpertRequest.Why.UNDECIDED
+    columns["expert_saw"] = [None if why == undecided else why for why in columns["expert_saw"]]
     return columns
 
 

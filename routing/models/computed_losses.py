@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from annotation.models import Project
 
@@ -19,6 +20,9 @@ class ComputedLoss(models.Model):
     params = models.TextField(help_text="JSON, in its one spelling.")
     label = models.TextField(blank=True)
     answer = models.TextField(blank=True)
+    asked_at = models.DateTimeField(
+        default=timezone.now, help_text="When somebody last wanted it, roughly, while it is not computed."
+    )
     value = models.FloatField(null=True, blank=True, help_text="Empty where the two have none.")
     computed_at = models.DateTimeField(null=True, blank=True)
 
@@ -32,7 +36,9 @@ class ComputedLoss(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["project", "id"], condition=Q(computed_at__isnull=True), name="wanted_loss")
+            models.Index(fields=["project", "id"], condition=Q(computed_at__isnull=True), name="wanted_loss"),
+            models.Index(fields=["asked_at"], condition=Q(computed_at__isnull=True), name="unasked_loss"),
+            models.Index(fields=["computed_at"], name="computed_loss_age"),
         ]
 
     def __str__(self) -> str:

@@ -45,7 +45,9 @@ class RosterEntry(models.Model):
 
 
 class ExpertRequest(models.Model):
-    """An item that the expert of a run is asked to label, and why: which nobody who labels is told."""
+    """An item that the expert of a run is asked to label, and why: which nobody who labels is told. Or one of
+    which it is not decided yet whether she is asked, as the loss that decides it is not computed.
+    """
 
     class Why(models.TextChoices):
         """As `routing.core.reference.sources` calls them."""
@@ -58,9 +60,13 @@ class ExpertRequest(models.Model):
         AUDIT = "audit", _("Audit")
         ALARM = "alarm", _("After an alarm of the audit")
         FINAL = "final", _("Final audit")
+        UNDECIDED = "undecided", _("Not decided yet")
 
     LOOKS = (Why.AUDIT, Why.FINAL)
     """She looks at a label that is delivered, and that stays where she cannot label the item."""
+
+    STILL_OPEN = "('audit', 'undecided')"
+    """As SQL: a correction may make another reason of these."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="expert_requests", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
@@ -80,10 +86,14 @@ class ExpertRequest(models.Model):
                         "audit",
                         "alarm",
                         "final",
+                        "undecided",
                     ]
                 ),
                 name="expert_request_why_known",
             ),
+        ]
+        indexes = [
+            models.Index(fields=["run", "item"], condition=Q(why="undecided"), name="undecided_request")
         ]
 
     def __str__(self) -> str:

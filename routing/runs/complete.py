@@ -15,11 +15,10 @@ from annotation.labelling.labels_of_record import unsettled
 from annotation.models import Project, WorkBatch, WorkItem
 from annotation.task_types import TASK_TYPES
 from routing.common.states import ROUTED, State
-from routing.core.losses import is_quick, make_loss
 from routing.models import Run
 from routing.runs.events import CALIBRATION_DONE, calibration_done, run_completed
 from routing.runs.expert.audit import audit_state
-from routing.runs.expert.requests import undecided
+from routing.runs.expert.requests import has_undecided
 from routing.runs.later.audit import later_audit_state
 
 # More than can be submitted at one moment: above it, no other request can be finishing the batch meanwhile.
@@ -88,10 +87,9 @@ def _waits_for_losses(run: Run) -> bool:
     """
     if not (run.by_expert or run.later_audit_share):
         return False  # nothing is asked of a loss any more
-    if is_quick(make_loss(run.loss, run.loss_params)):
-        return False
-    state = audit_state(run) if run.by_expert else later_audit_state(run)
-    return state.computing or bool(undecided(run))
+    if run.by_expert and has_undecided(run):
+        return True
+    return (audit_state(run) if run.by_expert else later_audit_state(run)).computing
 
 
 def calibration_ended(run: Run, ended: WorkItem | None = None) -> None:

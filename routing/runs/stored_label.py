@@ -54,5 +54,6 @@ def _stage(run: Run, label: Label) -> Stage:
 
 def _is_audit(run: Run, label: Label) -> bool:
     """Whether the expert labelled the item for an audit alone."""
-    looks = ExpertRequest.objects.filter(run=run, item=label.item_id, why__in=ExpertRequest.LOOKS)
-    return looks.exists()
+    # What is undecided comes before her only where it was audited before it was corrected.
+    looks = (*ExpertRequest.LOOKS, ExpertRequest.Why.UNDECIDED)
+    return ExpertRequest.objects.filter(run=run, item=label.item_id, why__in=looks).exists()

@@ -68,6 +68,7 @@ class LookedUpLoss:
         self.name, self.bound, self.binary = loss.name, loss.bound, loss.binary
         self._made, self._lookup = (name, params), lookup
         self._known: dict[Pair, float | None] = {}
+        self._missing: set[Pair] = set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.loss, name)
@@ -88,13 +89,14 @@ class LookedUpLoss:
         return np.array(values, dtype=np.float64)
 
     def fetch(self, pairs: Sequence[Pair]) -> int:
-        """Look these up together; how many of them are not known yet."""
-        unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
-        if not unknown:
-            return 0
-        found = self._lookup(*self._made, unknown)
-        self._known |= found
-        return len(unknown) - len(found)
+        """Look these up together, each once; how many of them are not known yet."""
+        different = dict.fromkeys(pairs)
+        new = [pair for pair in different if pair not in self._known and pair not in self._missing]
+        if new:
+            found = self._lookup(*self._made, new)
+            self._known |= found
+            self._missing.update(pair for pair in new if pair not in found)
+        return sum(pair in self._missing for pair in different)
 
 
 def want(loss: Loss, pairs: Sequence[Pair]) -> None:

@@ -16,15 +16,13 @@ from annotation.common import audit
 from annotation.common.value_reader import as_text
 from annotation.labelling import queue
 from annotation.models import Label, WorkItem
-from routing.common.computed_losses import losses_looked_up
 from routing.models import AuditedItem, ExpertRequest, Run
 from routing.runs.audits import OPEN, UNCOMPUTED, AuditState, Counted, count_on, find_alarm, state_of
 from routing.runs.certify import mark_invalid
 from routing.runs.events import audit_alarm
-from routing.runs.expert.requests import ask_about, same_labels, undecided
+from routing.runs.expert.requests import LATEST, ask_about, same_labels
 
 Why = ExpertRequest.Why
-LATEST = 2**63 - 1
 ALARMED = failures.register(
     "audit_alarm",
     gettext_noop(
@@ -70,8 +68,7 @@ def _further(run: Run, counted: Counted) -> Counted:
 
     def outcomes(after: Counted, count: int) -> list[tuple[int, int, object]]:
         rows = _rows(run, after, count)
-        with losses_looked_up(lambda: run.project):
-            found = _outcomes(run, {item: _Looked(*row) for _place, item, *row in rows})
+        found = _outcomes(run, {item: _Looked(*row) for _place, item, *row in rows})
         return [(place, item, found[item]) for place, item, *_row in rows]
 
     return count_on(counted, outcomes, eta=float(run.accepted_error or 0))
@@ -127,14 +124,9 @@ class _Looked(NamedTuple):
 
 def _outcomes(run: Run, rows: Mapping[int, _Looked]) -> dict[int, object]:
     """By item OPEN, UNCOMPUTED, None for what is no audit, or whether the two differ."""
-    waiting = {label.item_id for label in undecided(run, [item for item, row in rows.items() if not row.why])}
     # As answers are compared (`routing.core.reference.sources.equal`): the second is taken for the true one.
     pairs = {item: (as_text(row.expert_label), as_text(row.label)) for item, row in rows.items() if row.both}
-    found = {
-        item: UNCOMPUTED if item in waiting else _without_loss(row)
-        for item, row in rows.items()
-        if not row.both
-    }
+    found = {item: _without_loss(row) for item, row in rows.items() if not row.both}
     same = same_labels(run, list(pairs.values()))
     told = {item: UNCOMPUTED if one is None else not one for item, one in zip(pairs, same, strict=True)}
     return found | told
@@ -143,6 +135,8 @@ def _outcomes(run: Run, rows: Mapping[int, _Looked]) -> dict[int, object]:
 def _without_loss(row: _Looked) -> object:
     if row.state in WorkItem.UNFINISHED:
         return OPEN
+    if row.why == Why.UNDECIDED:
+        return UNCOMPUTED
     if row.label is None or row.why != Why.AUDIT:
         return None
     if row.expert_state in WorkItem.UNFINISHED:

@@ -32,7 +32,9 @@ def _labelled_in(batches: Sequence[int], item: str) -> Exists:
 
 
 def reasons_of(run: Run, ids: Sequence[int]) -> list[str | None]:
-    """Why the expert was asked about each item; None where she was not."""
+    """Why the expert was asked about each item; `UNDECIDED` where that is not decided, None where she was
+    not.
+    """
     if not run.by_expert:
         return [None] * len(ids)
     found = dict(run.expert_requests.filter(of_items("item", ids)).values_list("item_id", "why"))
@@ -40,9 +42,9 @@ def reasons_of(run: Run, ids: Sequence[int]) -> list[str | None]:
 
 
 def not_delivered(run: Run, records: Collection[int], routes: Mapping[int, int]) -> set[int]:
-    """Items with a label by an annotator that is not delivered: what waits for the expert, but for an audit;
-    what she could not label, unless the policy leaves it to the annotator; and what it leaves to a model
-    whose answer may be another one.
+    """Items with a label by an annotator that is not delivered: what waits for the expert, but for an audit,
+    or may still have to; what she could not label, unless the policy leaves it to the annotator; and what it
+    leaves to a model whose answer may be another one.
     """
     if not run.by_expert or not records:
         return set()

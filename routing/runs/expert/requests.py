@@ -1,10 +1,10 @@
 """What brings an item to the expert after the routing: second looks, answers that do not come, audits."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -13,9 +13,9 @@ from annotation.common.value_reader import as_text
 from annotation.errors import ConflictError
 from annotation.labelling import queue
 from annotation.models import Label, User, WorkItem
-from routing.common.computed_losses import losses_looked_up
+from routing.common.computed_losses import have_computed, known_losses
 from routing.common.states import State
-from routing.core.losses import LossError, LossUnavailableError, each_loss, is_quick, make_loss
+from routing.core.losses import LossError, LossUnavailableError
 from routing.core.reference.sources import CHECKED
 from routing.models import AuditedItem, ExpertRequest, RosterEntry, Route, Run
 from routing.runs.roster import who_is_the_expert
@@ -24,6 +24,8 @@ from routing.runs.usable_answers import table_of_answers
 Why = ExpertRequest.Why
 HANDED_OVER = "run.work_handed_over"
 """Action of the audit trail."""
+AT_ONCE = 500
+LATEST = 2**63 - 1
 
 
 def ask_about(run: Run, items: Mapping[int, str]) -> None:
@@ -36,54 +38,96 @@ def ask_about(run: Run, items: Mapping[int, str]) -> None:
     )
     # Until she has looked, what was to be audited alone may come to need her label.
     second = [item for item in ids if items[item] == Why.SECOND_LOOK]
-    looked = WorkItem.objects.filter(
-        batch=run.expert_routed_batch, state=WorkItem.State.DONE, item=OuterRef("item")
-    )
-    audits = ExpertRequest.objects.filter(~Exists(looked), run=run, item__in=second, why=Why.AUDIT)
-    audits.update(why=Why.SECOND_LOOK)
+    _audits_to_come(run, second).update(why=Why.SECOND_LOOK)
     people = dict(zip(ids, who_is_the_expert(run)(ids), strict=True))
     if not queue.add_work(batch=run.expert_routed_batch, people=people):
         return
-    # A correction may come when everything seemed to be done.
+    _reopen(run)
+
+
+def _reopen(run: Run) -> None:
+    """A correction may come when everything seemed to be done."""
     Run.objects.filter(pk=run.pk, state=State.COMPLETE).update(state=State.LABELLING, completed_at=None)
+
+
+def _audits_to_come(run: Run, items: Collection[int]) -> QuerySet[ExpertRequest]:
+    """Requests for the audit alone whose item the expert has not labelled yet."""
+    looked = WorkItem.objects.filter(
+        batch=run.expert_routed_batch, state=WorkItem.State.DONE, item=OuterRef("item")
+    )
+    return ExpertRequest.objects.filter(~Exists(looked), run=run, item__in=items, why=Why.AUDIT)
 
 
 def person_labelled(run: Run, label: Label) -> None:
     """See whether the expert is to label an item that an annotator has just labelled, or corrected: where the
     policy compares the label with the dearest model's and they differ, or for the audit. Where the loss of
-    the two is not computed yet, `ask_where_computed` does it once it is.
+    the two is not computed yet, that is stored as undecided, and `decide` does it once it is.
     """
     item = label.item_id
     sent = Route.objects.filter(run=run, item=item).values_list("position", flat=True).first()
-    agrees = _agree_with_best(run, [label])[0] if sent == _checked(run) else True
-    if agrees is False:
-        ask_about(run, {item: Why.SECOND_LOOK})
-    elif agrees and AuditedItem.objects.filter(run=run, item=item).exists():
-        ask_about(run, {item: Why.AUDIT})
+    if sent != _checked(run):
+        if AuditedItem.objects.filter(run=run, item=item).exists():
+            ask_about(run, {item: Why.AUDIT})
+        return
+    # Locked, or `decide` may end with the label that this one replaces after this has looked.
+    waiting = _undecided(run).filter(item=item).select_for_update(no_key=True)
+    waited = label.version > 1 and bool(waiting)
+    if (agrees := _agree_with_best(run, [label])[0]) is None:
+        _leave_undecided(run, item)
+    else:
+        _decide(run, {item: agrees}, waited=waited)
 
 
-def undecided(run: Run, items: Collection[int] | None = None) -> list[Label]:
-    """People's labels, of these items or of all, of which it is not decided whether the expert is to label
-    the item, too: their loss is not computed, or nobody has looked since it was. There are none where the
-    loss is quick: that is decided with the label.
+def _leave_undecided(run: Run, item: int) -> None:
+    expert = run.expert_routed_batch
+    if expert is None or expert.withdrawn_at is not None:
+        return  # as `ask_about`
+    _requested, made = ExpertRequest.objects.get_or_create(
+        run=run, item_id=item, defaults={"why": Why.UNDECIDED}
+    )
+    if not made:
+        _audits_to_come(run, [item]).update(why=Why.UNDECIDED)
+    _reopen(run)
+    # One at work may have computed it meanwhile, and have seen no label yet.
+    have_computed(run.project, soon=True)
+
+
+def has_undecided(run: Run) -> bool:
+    """Whether there is an item of which it is not decided yet whether the expert is to label it, too."""
+    return _undecided(run).exists()
+
+
+def decide(run: Run, *, behind: int = 0) -> int | None:
+    """Do what `person_labelled` does for labels whose loss was computed since: of so many items behind this
+    one by their keys. Returns the last of them; None where there is none. Call it in a transaction.
     """
-    labels = _not_decided(run, items)
-    asked = ExpertRequest.objects.filter(run=run).values("item")
-    marked = run.audited_items.filter(item__in=[label.item_id for label in labels]).exclude(item__in=asked)
-    audited = set(marked.values_list("item", flat=True))
+    waiting = _undecided(run).filter(item__gt=behind).order_by("item")
+    items = list(waiting.select_for_update(no_key=True).values_list("item_id", flat=True)[:AT_ONCE])
+    if not items:
+        return None
+    labels = _labels_to_compare(run, items)
     agree = zip(labels, _agree_with_best(run, labels), strict=True)
-    return [label for label, agrees in agree if not agrees or label.item_id in audited]
+    _decide(run, {label.item_id: agrees for label, agrees in agree if agrees is not None}, waited=True)
+    return items[-1]
 
 
-def ask_where_computed(run: Run) -> None:
-    """Do what `person_labelled` does for labels whose loss was computed since. Call it in a transaction."""
-    labels = _not_decided(run, None)
-    agree = _agree_with_best(run, labels)
-    marked = set(run.audited_items.filter(item__in=_items(run)).values_list("item", flat=True))
-    differ = [label.item_id for label, agrees in zip(labels, agree, strict=True) if agrees is False]
-    audited = [label.item_id for label, agrees in zip(labels, agree, strict=True) if agrees]
-    ask_about(run, dict.fromkeys(differ, Why.SECOND_LOOK))
-    ask_about(run, dict.fromkeys([item for item in audited if item in marked], Why.AUDIT))
+def _decide(run: Run, agree: Mapping[int, bool], *, waited: bool) -> None:
+    """`agree`: items -> whether the annotator agrees with the dearest model; `waited`: some may have been
+    undecided.
+    """
+    differ = [item for item, agrees in agree.items() if not agrees]
+    marked = run.audited_items.filter(item__in=agree.keys() - differ)
+    audited = [] if len(differ) == len(agree) else list(marked.values_list("item", flat=True))
+    if waited:
+        undecided = _undecided(run).filter(item__in=list(agree))
+        undecided.filter(item__in=differ).update(why=Why.SECOND_LOOK)
+        undecided.filter(item__in=audited).update(why=Why.AUDIT)
+        undecided.delete()
+    ask_about(run, dict.fromkeys(differ, Why.SECOND_LOOK) | dict.fromkeys(audited, Why.AUDIT))
+
+
+def _undecided(run: Run) -> QuerySet[ExpertRequest]:
+    return ExpertRequest.objects.filter(run=run, why=Why.UNDECIDED)
 
 
 def _checked(run: Run) -> int:
@@ -91,29 +135,17 @@ def _checked(run: Run) -> int:
     return run.run_sources.count() + CHECKED + 1
 
 
-def _items(run: Run) -> QuerySet[Any]:
-    return Route.objects.filter(run=run, position=_checked(run)).values("item")
-
-
-def _not_decided(run: Run, items: Collection[int] | None) -> list[Label]:
-    """Of what the policy compares the newest labels of annotators about which the expert was not asked, or
-    for the audit alone and has not looked.
-    """
-    expert = run.expert_routed_batch
-    if not run.by_expert or expert is None or expert.withdrawn_at is not None:
-        return []
-    if (items is not None and not items) or is_quick(make_loss(run.loss, run.loss_params)):
-        return []
-    asked = ExpertRequest.objects.filter(run=run, item=OuterRef("item"))
-    open_audit = WorkItem.objects.filter(batch=expert, item=OuterRef("item"), state__in=WorkItem.UNFINISHED)
+def _labels_to_compare(run: Run, items: Sequence[int]) -> list[Label]:
+    """Of each item the newest label of its annotator; where the expert has labelled it, the newest before."""
+    first = Label.objects.filter(
+        work_item__batch=run.expert_routed_batch_id, item=OuterRef("item"), version=1
+    ).values("pk")
     labels = Label.objects.filter(
-        ~Exists(asked.exclude(why=Why.AUDIT)),
-        ~Exists(asked) | Exists(open_audit),
         work_item__batch=run.routed_batch_id,
-        superseded_by__isnull=True,
-        item__in=_items(run),
+        item__in=items,
+        pk__lt=Coalesce(Subquery(first[:1]), Value(LATEST)),
     )
-    return list(labels if items is None else labels.filter(item__in=items))
+    return list({label.item_id: label for label in labels.order_by("pk")}.values())
 
 
 def _agree_with_best(run: Run, labels: Sequence[Label]) -> list[bool | None]:
@@ -130,8 +162,7 @@ def same_labels(run: Run, pairs: Sequence[tuple[str, str]]) -> list[bool | None]
     """Whether the loss of the second where the first is true is 0, as `routing.core.reference.sources.equal`
     has it; None where it is not computed yet.
     """
-    with losses_looked_up(lambda: run.project):
-        losses = each_loss(make_loss(run.loss, run.loss_params), pairs)
+    losses = known_losses(run, pairs)
     return [_same(*pair, loss) for pair, loss in zip(pairs, losses, strict=True)]
 
 

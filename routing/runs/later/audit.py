@@ -22,9 +22,9 @@ from annotation.common.value_reader import as_text
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import record_rows
 from annotation.models import WorkItem
-from routing.common.computed_losses import losses_looked_up
+from routing.common.computed_losses import known_losses
 from routing.core import sampling
-from routing.core.losses import LossError, LossUnavailableError, each_loss, make_loss
+from routing.core.losses import LossError, LossUnavailableError
 from routing.core.reference.audit import audited, queue_order
 from routing.models import AuditedItem, Intake, Route, Run
 from routing.runs.audits import OPEN, UNCOMPUTED, AuditState, Counted, count_on, find_alarm, state_of
@@ -102,8 +102,7 @@ def _further(run: Run, counted: Counted) -> Counted:
         behind = Q(place__gt=after.place) | Q(place=after.place, item__gt=after.item)
         marked = AuditedItem.objects.filter(behind, run=run).order_by("place", "item")
         rows = list(marked.values_list("place", "item")[:count])
-        with losses_looked_up(lambda: run.project):
-            found = _outcomes(run, [item for _place, item in rows])
+        found = _outcomes(run, [item for _place, item in rows])
         return [(place, item, found[item]) for place, item in rows]
 
     return count_on(counted, outcomes, eta=float(run.epsilon))
@@ -120,7 +119,7 @@ def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
     if not asked:
         return found
     records = record_rows(run.project, asked, before_others={} if batch is None else {batch: 1})
-    loss, replaced = make_loss(run.loss, run.loss_params), replaced_labels(run.project)
+    replaced = replaced_labels(run.project)
     states: dict[int, set[str]] = defaultdict(set)
     work = WorkItem.objects.filter(of_items("item", asked), batch=batch)
     for item, state in work.values_list("item_id", "state"):
@@ -130,7 +129,7 @@ def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
         for item in asked
         if (record := records.get(item)) is not None and record.batch_id == batch
     }
-    losses = each_loss(loss, list(labelled.values()))
+    losses = known_losses(run, list(labelled.values()))
     found |= {item: _differs(value) for item, value in zip(labelled, losses, strict=True)}
     for item in asked:
         if item in labelled:

@@ -297,6 +297,20 @@ def test_a_second_look_follows_a_difference_and_a_correction():
     assert here.finish(run).state == Run.State.COMPLETE
 
 
+def test_a_corrected_label_comes_to_the_expert_although_she_was_to_audit_it_alone():
+    here = ExpertWorld(600, error=0.15)
+    plan = {"epsilon": Decimal("0.08"), "expert_cost": Decimal(80), "m": 300, "audit_share": Decimal("0.5")}
+    run = here.routed(here.start(**plan))
+    checked = Route.objects.filter(run=run, position=run.run_sources.count() + 2).values("item")
+    here.label(*here.world.annotators)
+    audited = run.expert_requests.filter(why="audit", item__in=checked).values("item")
+    label = Label.objects.filter(work_item__batch=run.routed_batch, item__in=audited)[0]
+    other = next(name for name in CHOICES if name != label.value)
+    queue.correct(user=label.annotator, label_id=label.pk, value=other, idempotency_key="corrected")
+    assert run.expert_requests.get(item=label.item).why == "second_look"
+    assert here.finish(run).state == Run.State.COMPLETE
+
+
 def test_what_the_delivery_tells_of_the_expert():
     here = ExpertWorld()
     run = here.routed(here.start(audit_share=Decimal("0.3")))

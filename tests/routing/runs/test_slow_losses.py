@@ -224,7 +224,7 @@ def test_the_last_label_needs_no_loss_where_nothing_is_compared_any_more(monkeyp
     def gone(*_given: Any, **_more: Any) -> None:
         raise LossError(say("own.not_callable", path=PATH))
 
-    monkeypatch.setattr("routing.runs.complete.make_loss", gone)
+    monkeypatch.setattr("routing.common.computed_losses.make_loss", gone)
     world.label()
     run.refresh_from_db()
     assert run.state == Run.State.COMPLETE
