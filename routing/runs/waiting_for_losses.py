@@ -33,7 +33,7 @@ def look_after_losses() -> None:
 
 def go_on(project: Project) -> None:
     """Have a job go on with the runs of a project that has just come with a file."""
-    if any(map(_needs_a_job, _waiting(Run.objects.filter(project=project)))):
+    if project.archived_at is None and any(map(_needs_a_job, _waiting(Run.objects.filter(project=project)))):
         have_computed(project)
 
 

@@ -32,6 +32,7 @@ from routing.runs.ask_losses import ask_losses
 from routing.runs.committed import project_named
 from routing.runs.draw import store_draw
 from routing.runs.losses_to_measure import losses_so_far
+from testbed.experts import ExpertWorld
 from testbed.factories import make_items, make_project, make_user
 from testbed.measured import PLAN, rows_given_out, with_losses, world_of_meshes
 from testbed.worlds import World, files_of, make_world
@@ -42,6 +43,7 @@ from tests.annotation.projects.portable import (
     lines_of,
 )
 from tests.routing.runs import test_final_audit
+from tests.routing.runs.slow_loss import PATH, compute_all
 from tests.verify.reports import found_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
@@ -186,6 +188,26 @@ class TestGoingOn:
         done(last, "deliver_run")
         found = found_in(tmp_path / "d", files_of(Delivery.objects.get(run__project=last)))
         assert (found.code, found.faults) == (0, "")
+
+    def test_a_run_goes_on_that_waits_for_losses(self, settings: Any, tmp_path: Path) -> None:
+        """No export waits for the job that computes them; what is undecided stays so, and is decided there."""
+        settings.HYPAC_LOSSES = [PATH]
+        here = ExpertWorld(240, error=0.2)
+        run = here.routed(here.start(loss=PATH))
+        while here.label(*here.world.annotators, *here.experts):
+            pass
+        undecided = run.expert_requests.filter(why="undecided").count()
+        assert here.world.project.jobs.filter(kind="compute_losses", state=Job.State.QUEUED).exists()
+        project = carried(here.world.project, tmp_path, match_people=True)
+        new = project.runs.get()
+        assert new.state == Run.State.LABELLING
+        assert new.expert_requests.filter(why="undecided").count() == undecided > 0
+        here.world.project = project
+        while compute_all(project) or here.label(*here.experts):
+            pass
+        new.refresh_from_db()
+        assert new.state == Run.State.COMPLETE
+        assert not new.expert_requests.filter(why="undecided").exists()
 
     def test_a_run_whose_losses_are_being_measured(self, tmp_path: Path) -> None:
         world = world_of_meshes(80)
