@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from annotation.errors import InputError
+from annotation.errors import HypacError, InputError
 from annotation.models import Project
 from hypac_site.portable.archive import part_of
 from hypac_site.portable.tables import Model, Row
 from routing.delivery.delivered_again import hold_deliveries
 from routing.models import Certificate, Delivery, FinalCertificate, Route, Run
-from routing.runs.again import DiffersError
+from routing.runs.again import DiffersError, NotComputedError
 from routing.runs.certified_again import hold_certificate, hold_final_certificate
 from routing.runs.routes_again import hold_routes
 from routing.runs.run_again import hold_run
@@ -28,7 +28,7 @@ def hold_rest(project: Project) -> None:
 def hold_runs(project: Project) -> None:
     """Raises InputError where draw, commitments or routing of a run are not what its rows give."""
     for run in _runs(project):
-        with _told(Run, f"Run {run.number} does not follow from the other rows"):
+        with _told(run, Run, f"Run {run.number} does not follow from the other rows"):
             tally = hold_run(run)
         if tally != run.tally:
             Run.objects.filter(pk=run.pk).update(tally=tally)
@@ -42,7 +42,8 @@ def held_certificates(project: Project, rows: Iterator[Row]) -> Iterator[Row]:
     runs = {run.pk: run for run in _runs(project)}
     for row in rows:
         columns: dict[str, Any] = {**row, "run": runs[row["run"]]}
-        with _told(Certificate, f"The certificate of run {columns['run'].number} is not what its rows give"):
+        run = columns["run"]
+        with _told(run, Certificate, f"The certificate of run {run.number} is not what its rows give"):
             shown = hold_certificate(Certificate(**columns))
         yield row | {"figures": shown.figures, "messages": shown.messages}
 
@@ -51,22 +52,22 @@ def _hold_final_certificates(project: Project) -> None:
     """The same of those of final audits, which are stored, as their runs' are."""
     finals = FinalCertificate.objects.filter(audit__run__project=project)
     for final in finals.select_related("audit__run__certificate", "audit__run__project"):
-        number = final.audit.run.number
-        with _told(FinalCertificate, f"The final audit of run {number} is not what its rows give"):
+        run = final.audit.run
+        with _told(run, FinalCertificate, f"The final audit of run {run.number} is not what its rows give"):
             hold_final_certificate(final)
 
 
 def _hold_routes_of(project: Project) -> None:
     """Raises InputError where items were sent elsewhere than the stored certificates send them."""
     for run in _runs(project):
-        with _told(Route, f"Run {run.number} was not routed by its certificate"):
+        with _told(run, Route, f"Run {run.number} was not routed by its certificate"):
             hold_routes(run)
 
 
 def _hold_deliveries_of(project: Project) -> None:
     """Raises InputError where a delivery is not what its files say, or has another certificate."""
     for run in _runs(project):
-        with _told(Delivery, f"What run {run.number} delivered does not hold together"):
+        with _told(run, Delivery, f"What run {run.number} delivered does not hold together"):
             hold_deliveries(run)
 
 
@@ -76,8 +77,15 @@ def _runs(project: Project) -> list[Run]:
 
 
 @contextmanager
-def _told(model: Model, words: str) -> Iterator[None]:
+def _told(run: Run, model: Model, words: str) -> Iterator[None]:
     try:
         yield
+    except NotComputedError as error:
+        raise HypacError(
+            f"Nothing was imported. The loss {run.loss!r} of run {run.number} cannot be computed here now, "
+            f"so that nobody can tell whether what rests on it is true: {error}. Import the file again once "
+            "it can be.",
+            permanent=False,
+        ) from error
     except DiffersError as error:
         raise InputError(f"{words}: {error}.", where=part_of(model)) from error

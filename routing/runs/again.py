@@ -7,7 +7,14 @@ from django.db import DatabaseError
 
 from annotation.errors import HypacError
 from routing.core.documents import DocumentError
+from routing.core.losses import LossCodeError, LossError, LossUnavailableError
 from routing.core.messages import CoreError
+
+
+class NotComputedError(Exception):
+    """A loss cannot be computed here now, so that nobody knows what the rows give: why, in a sentence without
+    its end.
+    """
 
 
 class DiffersError(ValueError):
@@ -22,12 +29,25 @@ def refuse(differences: Iterator[str]) -> None:
 
 @contextmanager
 def computing_again() -> Iterator[None]:
-    """Whatever a plan, a chain or a document leads to that nobody made here is a DiffersError."""
+    """Whatever a plan, a chain or a document leads to that nobody made here is a DiffersError; that a server
+    of losses is away, or their code, is none of the file's doing, and a NotComputedError.
+    """
     try:
         yield
     except (DatabaseError, DiffersError):
         raise
-    except (CoreError, DocumentError, HypacError) as error:
-        raise DiffersError(str(error).rstrip(".")) from error
     except Exception as error:
+        if (loss := _not_to_be_had(error)) is not None:
+            raise NotComputedError(str(loss).rstrip(".")) from error
+        if isinstance(error, CoreError | DocumentError | HypacError):
+            raise DiffersError(str(error).rstrip(".")) from error
         raise DiffersError(f"it cannot be computed again ({type(error).__name__}: {error})") from error
+
+
+def _not_to_be_had(error: BaseException | None) -> LossError | None:
+    """Of an error and those that it comes from the one of a loss that cannot be computed here."""
+    while error is not None:
+        if isinstance(error, LossUnavailableError | LossCodeError):
+            return error
+        error = error.__cause__
+    return None

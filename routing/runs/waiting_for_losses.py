@@ -48,12 +48,13 @@ def _wake() -> None:
 
 def _waiting(runs: QuerySet[Run]) -> QuerySet[Run]:
     """Those of which something is undecided, or that stay open although nobody is asked about anything."""
-    ended = Q()
-    for batch in ("routed_batch", "expert_routed_batch", "later_audit_batch"):
-        ended &= ~Exists(WorkItem.objects.filter(batch=OuterRef(batch), state__in=WorkItem.UNFINISHED))
+    ended = [
+        ~Exists(WorkItem.objects.filter(batch=OuterRef(batch), state__in=WorkItem.UNFINISHED))
+        for batch in ("routed_batch", "expert_routed_batch", "later_audit_batch")
+    ]
     undecided = ExpertRequest.objects.filter(run=OuterRef("pk"), why=ExpertRequest.Why.UNDECIDED)
     compares = Q(reference=Run.Reference.EXPERT) | Q(later_audit_share__gt=0)
-    return runs.filter(compares, Q(Exists(undecided)) | ended, state=State.LABELLING)
+    return runs.filter(compares, Q(Exists(undecided)) | Q(*ended), state=State.LABELLING)
 
 
 def _needs_a_job(run: Run) -> bool:

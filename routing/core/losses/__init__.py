@@ -14,6 +14,7 @@ from routing.core.losses.base import (
     IN_ROW,
     BatchLoss,
     Loss,
+    LossCodeError,
     LossError,
     LossKind,
     LossUnavailableError,
@@ -57,6 +58,7 @@ LOSSES: Registry[LossKind] = Registry(
 __all__ = [
     "LOSSES",
     "Loss",
+    "LossCodeError",
     "LossError",
     "LossKind",
     "LossNotComputedError",

@@ -22,6 +22,10 @@ class LossError(CoreError):
     """A loss that cannot be made or computed; the message names the parameter or the value."""
 
 
+class LossCodeError(LossError):
+    """Somebody else's code that computes the loss cannot be imported, or raised an exception."""
+
+
 class LossUnavailableError(LossError):
     """What computes the loss failed, a server for one, whatever the values: it may be there again later."""
 

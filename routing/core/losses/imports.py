@@ -6,7 +6,7 @@ import re
 from importlib import import_module
 from typing import Any
 
-from routing.core.losses.base import LossError
+from routing.core.losses.base import LossCodeError, LossError
 from routing.core.messages import declare, gettext_noop, say
 
 PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -23,7 +23,9 @@ def load(path: str) -> Any:
     Raises
     ------
     LossError
-        ``path`` is malformed, or its module or attribute cannot be had.
+        ``path`` is malformed.
+    LossCodeError
+        Its module or attribute cannot be had.
     """
     if not is_path(path):
         raise LossError(say("own.no_path", path=repr(path)))
@@ -31,7 +33,7 @@ def load(path: str) -> Any:
     try:
         found: Any = import_module(module)
     except Exception as error:  # a module of somebody else's can fail in any way
-        raise LossError(
+        raise LossCodeError(
             say(
                 "own.not_imported",
                 path=repr(path),
@@ -43,7 +45,7 @@ def load(path: str) -> Any:
         try:
             found = getattr(found, name)
         except AttributeError:
-            raise LossError(
+            raise LossCodeError(
                 say("own.no_attribute", path=repr(path), module=repr(module), name=repr(attribute))
             ) from None
     return found

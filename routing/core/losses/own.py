@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from routing.core.arrays import Floats
-from routing.core.losses.base import IN_ROW, Loss, LossError, short
+from routing.core.losses.base import IN_ROW, Loss, LossCodeError, LossError, short
 from routing.core.losses.imports import load
 from routing.core.messages import Message, declare, gettext_noop, say
 
@@ -30,7 +30,9 @@ class OwnLoss:
         try:
             value = float(self.function(label, prediction))
         except Exception as error:  # whatever somebody else's code raises
-            raise LossError(say("own.failed_on", error=f"{type(error).__name__}: {error}", **pair)) from error
+            raise LossCodeError(
+                say("own.failed_on", error=f"{type(error).__name__}: {error}", **pair)
+            ) from error
         wrong = self._wrong(value)
         if wrong:
             raise LossError(say("own.gave_on", value=str(value), wrong=wrong, **pair))
@@ -55,7 +57,7 @@ class OwnBatchLoss(OwnLoss):
         try:
             values = np.asarray(self.batch(labels, predictions), dtype=np.float64)
         except Exception as error:  # whatever somebody else's code raises
-            raise LossError(
+            raise LossCodeError(
                 say("own.failed", loss=repr(self.name), error=f"{type(error).__name__}: {error}")
             ) from error
         if values.shape != (len(labels),):
@@ -84,7 +86,7 @@ def own_loss(path: str, params: Mapping[str, Any]) -> Loss:
         try:
             found = found(**params)
         except Exception as error:  # whatever somebody else's code raises
-            raise LossError(
+            raise LossCodeError(
                 say(
                     "own.not_made",
                     path=repr(path),

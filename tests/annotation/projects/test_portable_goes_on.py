@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
 from annotation.common.files import open_file, store_file
-from annotation.errors import ConflictError, InputError
+from annotation.errors import ConflictError, HypacError, InputError
 from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import (
@@ -25,6 +26,7 @@ from annotation.projects.lifecycle import archive_project, unarchive_project
 from hypac_site.portable.manifest import NAME
 from hypac_site.portable.placing import import_project
 from hypac_site.portable.writing import export_project
+from routing.core import losses
 from routing.delivery.deliver import deliver
 from routing.elsewhere.losses import take_losses
 from routing.models import Commitment, Delivery, Run, Source
@@ -43,7 +45,7 @@ from tests.annotation.projects.portable import (
     lines_of,
 )
 from tests.routing.runs import test_final_audit
-from tests.routing.runs.slow_loss import PATH, compute_all
+from tests.routing.runs.slow_loss import PATH, Slow, compute_all
 from tests.verify.reports import found_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
@@ -190,7 +192,7 @@ class TestGoingOn:
         assert (found.code, found.faults) == (0, "")
 
     def test_a_run_goes_on_that_waits_for_losses(self, settings: Any, tmp_path: Path) -> None:
-        """No export waits for the job that computes them; what is undecided stays so, and is decided there."""
+        """No export waits for the job that computes them; what is undecided is decided there."""
         settings.HYPAC_LOSSES = [PATH]
         here = ExpertWorld(240, error=0.2)
         run = here.routed(here.start(loss=PATH))
@@ -208,6 +210,32 @@ class TestGoingOn:
         new.refresh_from_db()
         assert new.state == Run.State.COMPLETE
         assert not new.expert_requests.filter(why="undecided").exists()
+
+    @pytest.mark.parametrize("away", ["its code raises", "its code is not installed"])
+    def test_a_loss_that_is_not_to_be_had_here_is_no_forgery(
+        self, settings: Any, monkeypatch: Any, tmp_path: Path, away: str
+    ) -> None:
+        settings.HYPAC_LOSSES = [PATH]
+        world = make_world(120)
+        world.complete(m=40, loss=PATH)
+        target = tmp_path / "project.zip"
+        export_project(slug=world.project.slug, target=target)
+        owner = make_user("owner-here").username
+        losses._made.cache_clear()
+        with monkeypatch.context() as patched:
+            if away == "its code raises":
+                patched.setattr(Slow, "__call__", lambda *_pair: 1 / 0)
+            else:
+                patched.setitem(sys.modules, PATH.partition(":")[0], None)
+            with pytest.raises(HypacError, match="cannot be computed here now") as refused:
+                import_project(path=target, owner=owner, slug="there")
+        losses._made.cache_clear()
+        assert PATH in str(refused.value)
+        assert "run 1" in str(refused.value)
+        assert "not what its rows give" not in str(refused.value)
+        assert not refused.value.permanent
+        assert not Project.objects.filter(slug="there").exists()
+        assert import_project(path=target, owner=owner, slug="there").project.runs.get().certificate.holds
 
     def test_a_run_whose_losses_are_being_measured(self, tmp_path: Path) -> None:
         world = world_of_meshes(80)
