@@ -102,17 +102,18 @@ def _want(project: Project, rows: Sequence[ComputedLoss]) -> None:
 
 
 def have_computed(project: Project, *, soon: bool = False, pause: timedelta = PAUSE) -> None:
-    """See to it that a job computes what is wanted, unless one has failed just now; one that has begun is
-    counted on unless `soon`: it may have seen what this transaction stores or not. Call it in one then.
+    """See to it that a job computes what is wanted, unless one has failed just now. For what this transaction
+    stores (`soon`) neither that counts nor a job that has begun, which may have seen it or not.
     """
     mine = project.jobs.filter(kind=KIND)
     if soon:
-        # Locked, so that no worker begins it before this is committed.
-        waiting = mine.select_for_update().filter(state=Job.State.QUEUED)
+        # Locked, so that no worker begins it before this is committed. Where somebody else has it locked
+        # there will be two: whoever waited for them might be waited for.
+        waiting = mine.select_for_update(skip_locked=True).filter(state=Job.State.QUEUED)
         under_way = waiting.values_list("pk", flat=True).first() is not None
     else:
-        under_way = mine.filter(state__in=jobs.UNFINISHED).exists()
-    if not under_way and not _failed_lately(project, pause):
+        under_way = mine.filter(state__in=jobs.UNFINISHED).exists() or _failed_lately(project, pause)
+    if not under_way:
         jobs.enqueue(project=project, kind_name=KIND, params={}, of_closed=True)
 
 

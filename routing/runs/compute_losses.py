@@ -58,6 +58,8 @@ def compute_losses(context: JobContext) -> dict[str, Any]:
         except CoreError as error:
             failed.append(error)
     if failed:
+        # One that may help itself is tried again, whatever else failed.
+        failed.sort(key=lambda error: not isinstance(error, LossUnavailableError))
         raise no_losses(failed[0]) from failed[0]
     return {"computed": done}
 

@@ -48,7 +48,8 @@ ROWS: dict[str, tuple[Callable[[Lines], Any], str]] = {
         lambda all_: relinked(all_, lambda row: row.update(kind="final_audit")), "another entry's"
     ),
     "an entry that is no object": (
-        lambda all_: relinked(all_, lambda row: row.update(document=[])), "it has no object where one has to be"
+        lambda all_: relinked(all_, lambda row: row.update(document=[])),
+        "it has no object where one has to be",
     ),
     "an error that cannot be said": (
         lambda all_: all_[JOB][0].update(

@@ -17,7 +17,6 @@ from routing.core.reference.sources import CHECKED
 from routing.models import ComputedLoss, ExpertRequest, Run
 from routing.runs.expert.audit import audit_state
 from routing.runs.expert.report import audit_in_words
-from routing.runs.expert.requests import same_labels
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.report import later_audit_in_words
 from routing.runs.later.take_in import take_in
@@ -210,11 +209,40 @@ def test_a_loss_that_nobody_can_compute_any_more_keeps_no_other_back(slow: Slow)
     assert run.state == Run.State.COMPLETE
     assert "gone.module" in tried.get().error
     for _look in range(3):
-        same_labels(run, [("cat", "a text that nobody has compared")])
+        computed_losses.have_computed(world.project)
     assert tried.count() == 1
     tried.update(finished_at=timezone.now() - 2 * computed_losses.PAUSE)
-    same_labels(run, [("cat", "a text that nobody has compared")])
+    computed_losses.have_computed(world.project)
     assert tried.count() == 2
+
+
+def test_a_label_has_its_loss_computed_whatever_failed_a_moment_ago(slow: Slow) -> None:
+    world, run = later_run(20)
+    gone = {"pair": "0" * 64, "loss": "gone.module:LOSS", "params": "{}", "label": "a", "answer": "b"}
+    world.project.computed_losses.create(**gone)
+
+    def work() -> None:
+        while job := world.project.jobs.filter(kind="compute_losses", state=Job.State.QUEUED).first():
+            jobs.run(job.pk)
+
+    world.label(limit=3)
+    work()
+    world.label()
+    work()
+    run.refresh_from_db()
+    assert run.state == Run.State.COMPLETE
+
+
+def test_what_failed_for_good_hides_nothing_that_may_help_itself(slow: Slow, monkeypatch: Any) -> None:
+    world, _run = later_run(20)
+    gone = {"pair": "0" * 64, "loss": "gone.module:LOSS", "params": "{}", "label": "a", "answer": "b"}
+    world.project.computed_losses.create(**gone)
+    world.label()
+    job = world.project.jobs.get(kind="compute_losses", state=Job.State.QUEUED)
+    monkeypatch.setattr("routing.runs.compute_losses.losses_of", fails_always)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.QUEUED
 
 
 def test_the_last_label_needs_no_loss_where_nothing_is_compared_any_more(monkeypatch: Any) -> None:

@@ -1,0 +1,37 @@
+"""Two people whose answers want losses, on PostgreSQL: neither waits for the other without an end."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection, transaction
+
+from routing.common.computed_losses import KIND, have_computed
+from routing.models import Run
+from testbed.worlds import make_world
+from tests.annotation.projects.test_project_locks import beside
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one lock for all who write"),
+    pytest.mark.database,
+]
+
+
+def test_the_run_and_the_waiting_job_may_be_locked_in_either_order() -> None:
+    """One wants a loss and then looks at the run, the other the other way round."""
+    world = make_world(40)
+    run = world.start(m=20)
+    have_computed(world.project)
+
+    def the_other_way() -> None:
+        with transaction.atomic():
+            Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+            have_computed(world.project, soon=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            have_computed(world.project, soon=True)
+            second = beside(pool, the_other_way)
+            Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+        second.result()
+    assert world.project.jobs.filter(kind=KIND).exists()
