@@ -87,7 +87,8 @@ def test_every_reason_to_ask_an_expert_lies_on_one_way():
         check()
     way.teardown()
     # A final audit is drawn once everything is labelled (tests/routing/runs/test_final_audit.py).
-    assert {*ExpertRequest.Why.values, "run complete"} - {ExpertRequest.Why.FINAL} <= set(REACHED)
+    never = {ExpertRequest.Why.FINAL, ExpertRequest.Why.UNDECIDED}  # its loss is quick
+    assert {*ExpertRequest.Why.values, "run complete"} - never <= set(REACHED)
 
 
 @pytest.mark.slow
