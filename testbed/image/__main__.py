@@ -113,14 +113,15 @@ def _within(path: str, top: str) -> bool:
 
 def verified(folder: Path, *, whole: bool = True) -> dict[str, bytes]:
     """Its files, after `hypac-verify` found that they hold; not `whole`: what an older version did not yet
-    write down cannot be checked.
+    write down cannot be checked. What a client noted there for itself is left out.
     """
     environment = os.environ | {"PYTHONPATH": str(ROOT / "clients/verify")}
     command = [sys.executable, "-m", "hypac_verify", str(folder)]
     code = run(command, env=environment, check=False, code=True)
     if code not in (["0"] if whole else ["0", NOT_ALL_CHECKED]):
         run(command, env=environment)  # says why
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 class Story:
