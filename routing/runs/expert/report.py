@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from django.template.defaultfilters import floatformat
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, ngettext
 
 from annotation.templatetags.hypac import number, percent
 from routing.core.reference.audit import ALARM
@@ -20,6 +20,7 @@ from routing.runs.audits import AuditState, computing_in_words
 from routing.runs.expert.analyse import PEOPLE, REFERENCES, SLICES
 from routing.runs.expert.audit import audit_state
 from routing.runs.expert.final import FinalState, final_state
+from routing.runs.expert.requests import count_undecided
 from routing.runs.kept_of_people import with_names_of_today
 from routing.runs.two_people import outwards
 
@@ -141,7 +142,25 @@ def audit_of(run: Run) -> AuditState | None:
 
 
 def audit_in_words(run: Run, state: AuditState | None) -> list[str]:
-    """How the audit of people's later labels stands, in sentences in the language that is on."""
+    """How the audit of people's later labels stands, and what of them is not decided yet, in sentences in the
+    language that is on.
+    """
+    return [*_audit_in_words(run, state), *_undecided_in_words(run)]
+
+
+def _undecided_in_words(run: Run) -> list[str]:
+    count = count_undecided(run)
+    words = ngettext(
+        "Of %(count)s item it is not decided yet whether the expert labels it, too: the loss of its label is "
+        "still being computed.",
+        "Of %(count)s items it is not decided yet whether the expert labels them, too: the losses of their "
+        "labels are still being computed.",
+        count,
+    )
+    return [words % {"count": number(count)}] if count else []
+
+
+def _audit_in_words(run: Run, state: AuditState | None) -> list[str]:
     accepted = percent(run.accepted_error or 0)
     if not run.audit_share:
         return [

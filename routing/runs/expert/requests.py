@@ -97,6 +97,10 @@ def has_undecided(run: Run) -> bool:
     return _undecided(run).exists()
 
 
+def count_undecided(run: Run) -> int:
+    return _undecided(run).count()
+
+
 def decide(run: Run, *, behind: int = 0) -> int | None:
     """Do what `person_labelled` does for labels whose loss was computed since: of so many items behind this
     one by their keys. Returns the last of them; None where there is none. Call it in a transaction.

@@ -18,6 +18,7 @@ from routing.models import ExpertRequest, Run, Spend
 from routing.runs.expert.audit import audit_state
 from routing.runs.expert.counts import counts_of_people
 from routing.runs.expert.delivered import undelivered
+from routing.runs.expert.report import audit_in_words
 from testbed.experts import ExpertWorld
 from testbed.worlds import CHOICES, rows_of
 from tests.routing.runs.slow_loss import PATH, SLOW, compute_all
@@ -68,7 +69,9 @@ def test_a_delivery_leaves_blank_what_may_come_to_the_expert() -> None:
     items = Item.objects.filter(project=here.world.project, external_id__in=names)
     assert items.filter(undelivered(run, "pk")).count() == len(names)
     assert sum(counts_of_people(run)) == sum(1 for row in rows.values() if row.source in ("person", "expert"))
+    assert any(f"Of {len(names)} items it is not decided" in said for said in audit_in_words(run, None))
     compute_all(here.world.project)
+    assert not any("not decided" in said for said in audit_in_words(run, None))
     rows = {row.external_id: row for row in rows_of(run)}
     looks = set(
         run.expert_requests.filter(why="second_look").values_list("item__external_id", flat=True)
