@@ -11,6 +11,7 @@ from annotation.models.projects import LONG_COLUMNS
 from annotation.permissions import Access
 from routing.common.states import State
 from routing.models import Delivery, Run
+from routing.runs.delivered import is_overtaken
 from routing.runs.labelling_pace import routed_progress
 from routing.runs.pool import has_items_without_label
 from routing.runs.queries import failed_job_of
@@ -19,7 +20,7 @@ from routing.runs.queries import failed_job_of
 @dataclass(frozen=True)
 class Facts:
     """`failed` is what ended badly and still waits; `jobs` are the unfinished ones by kind; `alone`: nobody
-    else takes part in the project.
+    else takes part in the project. `overtaken`: the run is complete, and its deliveries lack labels.
     """
 
     project: Project
@@ -33,6 +34,7 @@ class Facts:
     jobs: dict[str, Job]
     failed: Job | None
     delivery: Delivery | None
+    overtaken: bool
     alone: bool
 
     @property
@@ -80,6 +82,7 @@ def read_facts(access: Access) -> Facts:
         jobs={job.kind: job for job in project.jobs.filter(state__in=jobs.UNFINISHED).order_by("id")},
         failed=failed_job_of(project, run),
         delivery=Delivery.objects.filter(run=run).first() if run else None,
+        overtaken=run is not None and is_overtaken(run),
         alone=project.memberships.filter(is_active=True, user__is_active=True).count() == 1,
     )
 

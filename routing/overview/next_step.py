@@ -163,6 +163,11 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
     if facts.state == State.COMPLETE and (step := _final_audit(facts)):
         return step, "runs.edit"
     if facts.state == State.COMPLETE and "deliver_run" not in facts.jobs:
+        if facts.overtaken:
+            text = _("Every item is done. The last delivery does not have all labels: make another one.")
+            other = (_("Deliveries"), "deliveries") if facts.access.allows("deliveries.view") else None
+            step = NextStep(text, _("Make another delivery"), "run_deliver", run_here, "post", other=other)
+            return step, "deliveries.make"
         if facts.delivery:
             text = _("The labelled data is ready.")
             other = (_("Have people label more"), "people_run") if facts.more_for_people else None

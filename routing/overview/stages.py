@@ -176,21 +176,27 @@ def _deliver(facts: Facts) -> Stage:
     elif facts.has_failed("deliver_run"):
         state = FAILED
     elif facts.state == State.COMPLETE:
-        state = DONE if facts.delivery else CURRENT
+        state = DONE if facts.delivery and not facts.overtaken else CURRENT
     else:
         state = WAITING
-    delivery = facts.delivery
     return Stage(
         key="deliver",
         title=_("Deliver"),
         state=state,
         done=job.done if job else None,
         total=job.total if job else None,
-        detail=_("delivery %(number)s") % {"number": delivery.number} if delivery else "",
+        detail=_delivered(facts),
         url_name="deliveries",
         url_kwargs=facts.here,
         action="deliveries.view",
     )
+
+
+def _delivered(facts: Facts) -> str:
+    if facts.delivery is None:
+        return ""
+    words = _("delivery %(number)s, without all labels") if facts.overtaken else _("delivery %(number)s")
+    return words % {"number": facts.delivery.number}
 
 
 _STAGES: list[Callable[[Facts], Stage]] = [

@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from annotation.models import Project
 from routing.common.states import UNDER_WAY, State
 from routing.models import Run
+from routing.runs.delivered import is_delivered
 from routing.runs.pool import has_new_items
 
 UNFINISHED = (*UNDER_WAY, State.ANALYSED)
@@ -51,5 +52,4 @@ def undelivered_run(*, project: Project) -> Run | None:
     run = project.runs.exclude(state=Run.State.CANCELLED).order_by("-number").first()
     if run is None or run.state != Run.State.COMPLETE:
         return None
-    since = {"created_at__gte": run.completed_at} if run.completed_at else {}
-    return None if run.deliveries.filter(filters={}, **since).exists() else run
+    return None if is_delivered(run) else run

@@ -29,6 +29,7 @@ from routing.runs.certify import analyse
 from routing.runs.charts import run_charts
 from routing.runs.commitment_report import commitment_report
 from routing.runs.commitments import draw_can_be_known
+from routing.runs.delivered import is_delivered, is_overtaken
 from routing.runs.forms import BudgetForm
 from routing.runs.labelling_pace import run_labelling
 from routing.runs.later.intakes import KIND as TAKE_IN
@@ -150,7 +151,8 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
         "polls": not paused and (takes_in or (found.state in UNDER_WAY and not failed and not waits)),
         "poll_seconds": 10 if labelling or report.losses else 3,
         "labelling": labelling,
-        "delivered": found.deliveries.exists(),
+        "delivered": is_delivered(found),
+        "overtaken": is_overtaken(found),
         "failed_job": failed if failed and "run" in failed.params else None,
         "stopped_at_budget": stopped_at_budget(failed),
         "stopped_at_unusable": stopped_at_unusable(failed),

@@ -15,12 +15,14 @@ from django.urls import reverse
 from annotation.errors import NotAllowedError
 from annotation.labelling import queue
 from annotation.models import Job
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.permissions import ROLES_BY_ACTION, access_to
+from routing.by_people.start import Wanted, start_people_run
 from routing.delivery.deliver import deliver
 from routing.delivery.views import file_words
 from routing.models import Delivery, Run
 from routing.ports import CORRECTED
 from routing.runs.certify import mark_invalid
+from routing.runs.due import undelivered_run
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world
 
@@ -59,6 +61,59 @@ def test_a_delivery_says_what_it_holds(client_of) -> None:
     newest = page_of(world, client).split("Delivery 1 of run 1")[0]
     assert ">partial</span>" not in newest
     assert "README.md says why" not in newest
+
+
+class TestOnceTheRestIsLabelled:
+    """After a delivery of what was there, the data is not ready before another one has all labels."""
+
+    WORDS = "does not have all labels"
+
+    @pytest.mark.parametrize("by_people", [False, True])
+    def test_pages_lead_to_another_delivery(self, client_of, by_people: bool) -> None:
+        world = make_world(60)
+        access = access_to(world.manager, world.project.slug)
+        run = start_people_run(access=access, wanted=Wanted({})) if by_people else world.routed(m=30)
+        delivered(world, run)
+        client = client_of(world.manager)
+        assert self.WORDS not in page_of(world, client)
+        world.finish()
+        overview = client.get(reverse("overview", args=[world.project.slug])).content.decode()
+        of_run = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+        page = page_of(world, client)
+        for shown in (overview, of_run, page):
+            assert self.WORDS in shown
+            assert "Make another delivery</button>" in shown
+            assert "The labelled data is ready" not in shown
+        assert "delivery 1, without all labels" in overview
+        primary = re.findall(r'<a role="button" href="[^"]+" download>', page)
+        assert not primary, "the partial files are not what is offered first"
+
+        delivered(world, run)
+        overview = client.get(reverse("overview", args=[world.project.slug])).content.decode()
+        of_run = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+        for shown in (overview, of_run):
+            assert "The labelled data is ready" in shown
+            assert self.WORDS not in shown
+        assert self.WORDS not in page_of(world, client)
+
+    def test_one_that_was_begun_before_the_last_label_does_not_have_all(self, client_of) -> None:
+        world = make_world(60)
+        run = world.routed(m=30)
+        delivery = delivered(world, run)
+        world.finish()
+        run.refresh_from_db()
+        Delivery.objects.filter(pk=delivery.pk).update(created_at=run.completed_at)
+        assert self.WORDS in page_of(world, client_of(world.manager))
+        assert undelivered_run(project=world.project) == run
+
+    def test_the_same_formats_are_written_again(self, client_of) -> None:
+        world = make_world(60)
+        run = world.routed(m=30)
+        deliver(run=run, user=world.manager, formats=["jsonl"])
+        world.do("deliver_run")
+        world.finish()
+        form = page_of(world, client_of(world.manager)).split('id="overtaken"')[1].split("</form>")[0]
+        assert re.findall(r'name="format" value="(\w+)"', form) == ["jsonl"]
 
 
 def test_a_certificate_that_broke_is_marked_with_what_broke_it(client_of) -> None:

@@ -1,0 +1,24 @@
+"""Whether the labels of a complete run have been given out."""
+
+from annotation.models import Job
+from routing.common.states import State
+from routing.models import Run
+
+
+def is_delivered(run: Run) -> bool:
+    """Whether a delivery was made since the run is complete. What filters found counts as none."""
+    since = {"created_at__gte": run.completed_at} if run.completed_at else {}
+    made = set(run.deliveries.filter(filters={}, **since).values_list("pk", flat=True))
+    return bool(made - _begun_before(run, made)) if made else False
+
+
+def is_overtaken(run: Run) -> bool:
+    """Whether the run is complete, and what was delivered of it does not have all labels."""
+    return run.state == State.COMPLETE and run.deliveries.exists() and not is_delivered(run)
+
+
+def _begun_before(run: Run, deliveries: set[int]) -> set[int]:
+    """Those that were begun while people labelled, and ended after that."""
+    jobs = Job.objects.filter(project=run.project_id, kind="deliver_run", result__partial=True)
+    jobs = jobs.filter(result__delivery__in=list(deliveries))
+    return {result["delivery"] for result in jobs.values_list("result", flat=True)}
