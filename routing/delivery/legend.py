@@ -2,10 +2,12 @@
 docs/deliveries.md says the same (tests/routing/delivery/test_legend.py).
 """
 
+import json
 from collections.abc import Sequence
 
 from routing.labels.page import DeliveryInfo, added_names
 from routing.models import Run
+from routing.sources.hidden_columns import hidden_columns
 
 COLUMN_WORDS: dict[tuple[str, ...], str] = {
     ("external_id",): ("the item's id in the imported data"),
@@ -81,7 +83,21 @@ def legend(run: Run, info: DeliveryInfo) -> list[str]:
             f"{_listed([names[one] for one in empty])}. People were asked about every item of the run.",
             "",
         ]
-    return [*lines, *_not_in_it(), ""]
+    return [*lines, *_of_models(run, info), *_not_in_it(), ""]
+
+
+def _of_models(run: Run, info: DeliveryInfo) -> list[str]:
+    """Read by `hypac-verify --spot`, which leaves them out: as JSON, and so that no name ends the code."""
+    hidden = hidden_columns(run.project)
+    names = json.dumps([name for name in info.columns if name in hidden]).replace("`", "\\u0060")
+    if names == "[]":
+        return []
+    return [
+        f"Imported columns with model output: `{names}`",
+        "",
+        "Hide them from whoever labels some of these items anew to check them.",
+        "",
+    ]
 
 
 def _not_in_it() -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from hypac_verify import final_audit
+from hypac_verify.command import main
 from testbed.delivered import KINDS
 from testbed.forgeries import WITHOUT_MEANING, forged, put_right, random_edit, read, without_meaning
 from tests.conftest import Stored
@@ -291,3 +292,14 @@ def test_the_list_of_fields_without_meaning_names_fields_that_there_are(
         for field in WITHOUT_MEANING
     )
     assert read(forgeable["every score"], "labels.jsonl")
+
+
+def test_of_the_pilot_it_says_how_many_it_counts(stored: Stored, tmp_path, capsys) -> None:
+    """Costs rest on those of the pilot that nobody was asked about."""
+    files = stored(KINDS["every score"])
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    main([str(tmp_path), "--json"])
+    said = json.loads(capsys.readouterr().out)
+    (line,) = [line for line in said["checked"] if "items of the pilot" in line]
+    assert "of 60 items of the pilot that people were not asked about" in line

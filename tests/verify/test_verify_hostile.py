@@ -70,6 +70,17 @@ def test_what_people_labelled_alone_promises_nothing(files: dict[str, bytes], tm
     assert "no draw.jsonl" in without_draw.faults
 
 
+def test_a_path_that_is_not_there_and_an_archive_are_called_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run-1-delivery-1.zip").write_bytes(b"PK")
+    for name, words in (("run-1-delivery-2", "no such folder"), ("run-1-delivery-1.zip", "unpack")):
+        assert main([str(tmp_path / name)]) == 2
+        told = capsys.readouterr().err
+        assert words in told
+        assert "people labelled alone" not in told
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"\n", b"\xff\xfe", b"null", b"[]", b"{", b'{"a":1,"a":2}', b"\0" * 100]
 )

@@ -12,7 +12,7 @@ import pytest
 from annotation.common import spreadsheets
 from hypac_verify.command import main
 from hypac_verify.delivered_file import Delivered, as_text, from_text
-from hypac_verify.spot import Spot, _labels_in, _write
+from hypac_verify.spot import Spot, _labels_in, _write, of_models
 from routing.core.bounds.tails import tail
 from testbed.delivered import by_person
 from tests.conftest import Stored
@@ -60,6 +60,39 @@ def test_from_the_draw_to_what_it_means(
     assert found["passes"] == pytest.approx(float(tail(300, 31, 40, wrong)), rel=1e-9)
     words = {0: "speaks for", 5: "says little", 40: "speaks against"}[wrong]
     assert words in found["words"]
+
+
+def test_no_answer_of_a_model_stands_beside_the_empty_cell(folder: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "mine.csv"
+    assert main([str(folder), "--spot", "40", "--to", str(sheet)]) == 0
+    header = next(csv.reader(sheet.open(newline="")))
+    assert header == ["external_id", "text", "your_label"]
+
+
+def test_columns_of_labels_are_left_out_also_where_no_card_names_them(tmp_path: Path) -> None:
+    rest = ("person", "ann", None, 0.5, None, False, 1, "c", None, None)
+    rows = [
+        Delivered({"text": "a", "model": "dog", "none": "", "kind": "dog"}, "1", "cat", *rest),
+        Delivered({"text": "b", "model": "", "none": "", "kind": "pet"}, "2", "dog", *rest),
+    ]
+    _write(rows, tmp_path / "mine.csv", of_models("no such line"))
+    assert next(csv.reader((tmp_path / "mine.csv").open())) == [
+        "external_id", "text", "none", "kind", "your_label",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("card", "named"),
+    [
+        ('Imported columns with model output: `["a", "\\u0060b\\n"]`', {"a", "`b\n"}),
+        ("x\nImported columns with model output: `[1, null]`\n", set()),
+        ("Imported columns with model output: `[}]`", set()),
+        ('> Imported columns with model output: `["a"]`', set()),
+        (None, set()),
+    ],
+)
+def test_the_card_names_columns_with_model_output(card: str | None, named: set[str]) -> None:
+    assert of_models(card) == named
 
 
 def test_another_draw_is_another_sample(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

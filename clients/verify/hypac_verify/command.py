@@ -67,6 +67,7 @@ def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
     """
     found: dict[str, Path] = {}
     for path in paths:
+        _refuse_none(path)
         try:
             entries = sorted(path.iterdir()) if path.is_dir() else [path]
         except (OSError, ValueError) as error:
@@ -84,6 +85,14 @@ def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
     if "draw.jsonl" not in found:
         raise UnusableError("there is no draw.jsonl")
     return folder, found
+
+
+def _refuse_none(path: Path) -> None:
+    """Raise UnusableError for a path that is not there, and for an archive."""
+    if not os.path.lexists(path):
+        raise UnusableError(f"{path}: there is no such folder or file")
+    if path.suffix.lower() == ".zip" and path.is_file():
+        raise UnusableError(f"{path}: unpack this archive, and name the folder that comes out of it")
 
 
 @dataclass(frozen=True)
@@ -357,7 +366,7 @@ def _one(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str], Doc
             raise UnusableError("--spot and --filled need a delivered file")
         refuse_part(_card(found))
     if options.spot is not None and name is not None:
-        rows = draw_spot(found[name], name, options.spot, options.to)
+        rows = draw_spot(found[name], name, options.spot, options.to, _card(found))
         result["spot"] = [row.external_id for row in rows]
         lines += ["", *asked_words(rows, checked.plan)]
     if options.filled and name is not None:

@@ -223,7 +223,10 @@ def check_pilot(
         report.fault("certificate.json: 'pilot_paid' is not what the policies cost on the pilot")
     else:
         report.pilot_costs = True
-        report.checked.append(f"what each policy costs on {len(items)} items of the pilot")
+        report.checked.append(
+            f"what each policy costs on the {len(items)} of {plan.pilot_size} items of the pilot that people "
+            "were not asked about"
+        )
 
 
 def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: Report) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
@@ -26,6 +27,7 @@ from hypac_verify.words import one_line
 
 MOST = 100_000
 ID, YOURS = "external_id", "your_label"
+_OF_MODELS = re.compile(r"^Imported columns with model output: `(\[.*\])`$", re.MULTILINE)
 
 
 def refuse_part(card: str | None) -> None:
@@ -45,13 +47,14 @@ def _covered(path: Path, name: str) -> Iterator[Delivered]:
     )
 
 
-def draw_spot(path: Path, name: str, count: int, to: Path | None) -> list[Delivered]:
+def draw_spot(path: Path, name: str, count: int, to: Path | None, card: str | None = None) -> list[Delivered]:
     """Draw ``count`` labelled items that the certificate covers, and write them without their labels.
 
     Parameters
     ----------
     to
-        A CSV file with the imported columns and an empty last column, to be filled in.
+        A CSV file with the imported columns and an empty last column, to be filled in. Columns with model
+        output, which the data card names, and such that hold nothing but labels are left out.
 
     Raises
     ------
@@ -67,8 +70,29 @@ def draw_spot(path: Path, name: str, count: int, to: Path | None) -> list[Delive
         raise UnusableError(f"--spot: only {len(chosen)} labelled items are there")
     rows = [row for place, row in enumerate(_covered(path, name)) if place in chosen]
     if to is not None:
-        _write(rows, to)
+        _write(rows, to, of_models(card))
     return rows
+
+
+def of_models(card: str | None) -> set[str]:
+    """The imported columns with model output, by the data card; older ones name none."""
+    told = _OF_MODELS.search(card or "")
+    try:
+        names = json.loads(told[1]) if told else []
+    except ValueError:
+        return set()
+    return {name for name in names if isinstance(name, str)}
+
+
+def _gives_away(column: str, rows: Sequence[Delivered]) -> bool:
+    """Whether it holds nothing but labels: those of a model, or of people before."""
+    cells = {_cell(row, column) for row in rows}
+    return cells != {""} and cells <= {"", *(row.label for row in rows)}
+
+
+def _cell(row: Delivered, column: str) -> str:
+    cell = row.originals.get(column, "")
+    return cell if isinstance(cell, str) else json.dumps(cell)
 
 
 def _numbered(rows: Iterator[Delivered], numbers: SystemRandom) -> Iterator[tuple[float, int]]:
@@ -76,15 +100,15 @@ def _numbered(rows: Iterator[Delivered], numbers: SystemRandom) -> Iterator[tupl
         yield numbers.random(), place
 
 
-def _write(rows: list[Delivered], to: Path) -> None:
-    columns = list(dict.fromkeys(name for row in rows for name in row.originals))
+def _write(rows: list[Delivered], to: Path, left_out: Set[str] = frozenset()) -> None:
+    found = dict.fromkeys(name for row in rows for name in row.originals)
+    columns = [name for name in found if name not in left_out and not _gives_away(name, rows)]
     try:
         with to.open("x", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow([ID, *map(as_text, columns), YOURS])
             for row in rows:
-                cells = [row.originals.get(name, "") for name in columns]
-                texts = [cell if isinstance(cell, str) else json.dumps(cell) for cell in cells]
+                texts = [_cell(row, name) for name in columns]
                 writer.writerow([*map(as_text, [row.external_id, *texts]), ""])
     except OSError as error:
         raise UnusableError(f"{to.name}: cannot be written ({error})") from None
