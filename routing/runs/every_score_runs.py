@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_noop
 from numpy.typing import NDArray
 
@@ -294,6 +294,32 @@ def takes(first: RunSource, threshold: Threshold) -> Q:
     """As `at_or_below`, but an item without a usable answer of the first model has the last key of all."""
     taken = at_or_below(threshold)
     return taken if threshold == EVERYTHING else taken & ~_unusable(first)
+
+
+def keeps(first: RunSource, threshold: Threshold) -> Q:
+    """Of which items of the pool the first model's answer is kept by its own score: never without one."""
+    return at_or_below(threshold) & ~_unusable(first)
+
+
+def kept_on_own_score(run_source: RunSource, threshold: Threshold) -> Exists:
+    """Whether the stored answer of a later model would be kept, for rows that have an `item_id`; what lies on
+    the threshold counts as kept, whatever its tie-break.
+    """
+    scores = ItemScore.objects.filter(
+        name=score_of(run_source.run, run_source).key,
+        reason="",
+        prediction__item=OuterRef("item_id"),
+        prediction__source=run_source.source_id,
+        prediction__fingerprint=run_source.fingerprint,
+        prediction__value__isnull=False,
+    )
+    return Exists(scores.none() if threshold is None else scores.filter(value__lte=threshold.u))
+
+
+def was_called(run_source: RunSource) -> Exists:
+    """Whether a model has been asked, for rows that have an `item_id`."""
+    answers = Prediction.objects.filter(source=run_source.source_id, fingerprint=run_source.fingerprint)
+    return Exists(answers.filter(item=OuterRef("item_id")))
 
 
 def _unusable(first: RunSource) -> Q:

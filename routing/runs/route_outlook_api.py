@@ -15,6 +15,9 @@ class DestinationBody(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="Of a model; else empty.")
     items = serializers.IntegerField(help_text="That are sent there.")
     open = serializers.IntegerField(help_text="Those that have no label by people yet.")
+    about = serializers.BooleanField(
+        help_text="Foretold: it rests on own scores of models that have not been asked about all items yet."
+    )
 
 
 class RouteOutlookBody(serializers.Serializer[Any]):

@@ -1,6 +1,7 @@
 """The pages of a run: how far it is, after the analysis what is certified, and the certificate to print."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,7 @@ from routing.runs.later.intakes import KIND as TAKE_IN
 from routing.runs.later.take_in import take_in
 from routing.runs.queries import RunReport, failed_job_of, run_progress, run_report
 from routing.runs.route import route
-from routing.runs.route_outlook import route_outlook
+from routing.runs.route_outlook import RouteOutlook, route_outlook
 from routing.runs.seal import seal_of
 from routing.runs.spending import model_money
 from routing.runs.threshold_figure import region_figure
@@ -89,6 +90,7 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         "order": work_order(found),
         "can_be_cancelled": found.state in CANCELLABLE,
         "drawn": found.state != Run.State.PREPARING or draw_can_be_known(found),
+        "foretold_net": _foretold_net(shown["outlook"], report),
         "budget_form": form
         if (found.state in CANCELLABLE or stopped_at_budget(failed_job))
         and (found.state != Run.State.LABELLING or stopped_at_budget(failed_job))
@@ -96,6 +98,13 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         else None,
     }
     return render(request, PAGE[found.by_people], context)
+
+
+def _foretold_net(outlook: RouteOutlook | None, report: RunReport) -> Decimal | None:
+    """By what routing would do, as the page says of it; None where the analysis alone tells."""
+    if outlook is None or report.run.by_expert:
+        return None
+    return outlook.net_saving(report.savings)
 
 
 @needs("runs.view", "GET")

@@ -1,5 +1,6 @@
 """What a manager sees before "Route" is what routing then does."""
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -7,11 +8,17 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import WorkItem
-from routing.models import Route, Run
+from annotation.templatetags.hypac import percent
+from routing.core.every_score.chain import CASCADE, OWN
+from routing.models import Route, Run, Spend
+from routing.runs import certify
+from routing.runs.certificate_columns import columns_of
 from routing.runs.route_outlook import EXPERT, MODEL, PEOPLE, RouteOutlook, route_outlook
+from routing.runs.spending import paid_by, savings
 from testbed.experts import ExpertWorld
 from testbed.worlds import World, make_world
 
+Decided = Callable[..., Run]
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
@@ -57,29 +64,82 @@ def test_where_nothing_is_certified_people_get_all() -> None:
     assert before.people == asked(run)
 
 
-def test_where_every_score_decides_it_is_near() -> None:
-    world = make_world(400, own_scores=True, costs=("0.004", "0.04"), human_cost="1")
-    run = world.analysed(m=120, rule="every_score", epsilon=Decimal("0.1"), alpha=Decimal("0.1"))
-    before = seen(run)
-    run = world._route(run)
-    assert sum(row.items for row in before.rows) == 400
-    if before.about:
-        assert abs(before.people - asked(run)) <= 40
-    else:
-        assert before.people == asked(run)
+class TestOwnScores:
+    """The first model has answered all items: what rests on its scores is counted, the rest foretold."""
 
+    @pytest.fixture
+    def world(self) -> World:
+        return make_world(400, own_scores=True, costs=("0.004", "0.04"), human_cost="1")
 
-def test_what_was_foretold_is_as_many_items_as_there_are() -> None:
-    world = make_world(400, own_scores=True, costs=("0.004", "0.04"), human_cost="1")
-    run = world.analysed(m=120, rule="every_score", epsilon=Decimal("0.1"), alpha=Decimal("0.1"))
-    run.certificate.shape = "both_scores"
-    chain = run.certificate.figures["chain"]
-    policy = next(row for row in chain["policies"] if row["index"] == chain["chosen"])
-    policy["counts"] = [100.4, 100.4, 199.2]
-    before = seen(run)
-    assert before.about
-    assert [row.items for row in before.rows] == [100, 101, 199]
-    assert sum(row.open for row in before.rows) == 400 - before.labelled
+    @pytest.fixture
+    def decided(self, world: World, monkeypatch: pytest.MonkeyPatch) -> Decided:
+        """A run whose certificate has a policy of this shape, for these models, with these thresholds."""
+
+        def decide(shape: str, positions: list[int], *thresholds: float) -> Run:
+            policy = {
+                "shape": shape,
+                "model_positions": positions,
+                "thresholds": [{"u": u, "v": 0} for u in thresholds],
+            }
+            monkeypatch.setattr(certify, "columns_of", lambda *found: {**columns_of(*found), **policy})
+            return world.analysed(m=120, rule="every_score", epsilon=Decimal("0.1"), alpha=Decimal("0.1"))
+
+        return decide
+
+    @staticmethod
+    def called(run: Run) -> int:
+        spent = run.spends.filter(stage=Spend.Stage.ROUTED, source__isnull=False)
+        return sum(spent.values_list("quantity", flat=True))
+
+    @pytest.mark.parametrize("thresholds", [(0.1, 0.6, 0.2), (0.0, 1.0, 0.3), (0.2, 0.2, 0.5)])
+    def test_a_cascade(self, world: World, decided: Decided, thresholds: tuple[float, ...]) -> None:
+        run = decided(CASCADE, [1, 2], *thresholds)
+        before = seen(run)
+        run = world._route(run)
+        small, big, _ = sent(run)
+        assert before.rows[0].items == small
+        assert not before.rows[0].about
+        assert before.calls == self.called(run)
+        assert before.about is bool(before.calls)
+        assert abs(before.rows[1].items - big) <= 25
+        assert abs(before.people - asked(run)) <= 25
+        assert sum(row.items for row in before.rows) == 400
+        assert sum(row.open for row in before.rows) == 400 - before.labelled
+
+    def test_the_first_model_alone_is_counted(self, world: World, decided: Decided) -> None:
+        run = decided(OWN, [1], 0.3)
+        before = seen(run)
+        run = world._route(run)
+        assert [row.items for row in before.rows] == sent(run)
+        assert (before.people, before.calls, before.about) == (asked(run), 0, False)
+
+    def test_another_model_is_called_on_everything(self, world: World, decided: Decided) -> None:
+        run = decided(OWN, [2], 0.3)
+        chain = run.certificate.figures["chain"]
+        policy = next(row for row in chain["policies"] if row["index"] == chain["chosen"])
+        policy["counts"] = [0.4, 200.4, 199.2]
+        before = seen(run)
+        assert before.about
+        assert [row.items for row in before.rows] == [0, 201, 199]
+        run = world._route(run)
+        assert before.calls == self.called(run)
+
+    def test_pages_say_about_of_what_is_foretold_alone(
+        self, world: World, decided: Decided, client: Client
+    ) -> None:
+        run = decided(CASCADE, [1, 2], 0.1, 0.6, 0.2)
+        before = seen(run)
+        client.force_login(world.manager)
+        page = client.get(reverse("run", args=[run.project.slug, run.number])).content.decode()
+        assert f"people label about {before.people} more items, about " in page
+        assert f">{before.rows[0].items}<" in page
+        assert f">about {before.rows[1].items}<" in page
+        saved = before.net_saving(savings(run, paid_by(run)))
+        assert f"about {percent(saved)}<small>expected" in page
+        run = world._route(run)
+        after = savings(run, paid_by(run)).net
+        assert after is not None
+        assert abs(after - saved) < Decimal("0.07")
 
 
 def test_with_an_expert_it_counts_annotators_second_looks_and_hers() -> None:
