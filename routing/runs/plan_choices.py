@@ -107,7 +107,7 @@ class PromiseOutlook:
         """Whether nearly everything will probably go to people."""
         if self.best is not None:
             return sends_nearly_all(self.best, self.pool_size)
-        return self.measured or self.m is None or self.least >= NEARLY_ALL * self.pool_size
+        return self.measured or self.m is None or max(self.m, self.least) >= NEARLY_ALL * self.pool_size
 
 
 def sends_nearly_all(foretold: Forecast, pool_size: int) -> bool:

@@ -17,6 +17,7 @@ from annotation.errors import HypacError
 from annotation.jobs.progress import job_progress
 from annotation.models import Project
 from routing.common.states import UNDER_WAY
+from routing.core.choices import DEFAULT_TARGET
 from routing.models import Run, Source
 from routing.runs.busy import refuse_while_busy
 from routing.runs.forecast import forecast_of_plan
@@ -36,7 +37,7 @@ from routing.runs.plan_choices import (
     sends_nearly_all,
     suggested_m,
 )
-from routing.runs.pool import labelled_by_runs_of_people
+from routing.runs.pool import labelled_already, size_of_pool
 from routing.runs.reference_outlook import (
     missing_for_references,
     references_of_plan,
@@ -60,7 +61,7 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
     form = PlanForm(
         _chosen(request.POST) or (typed_like(like) if like else None),
         project=project,
-        initial={"m": suggested_m(project.items.count())},
+        initial={"m": suggested_m(size_of_pool(project, DEFAULT_TARGET))},
     )
     values: dict[str, Any] | None = None if form.is_bound else form.initial_values()
     if like and form.is_valid():
@@ -101,7 +102,7 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             "like": like,
             "open_run": project.runs.filter(state__in=UNDER_WAY).first(),
             "has_items": project.items.exists(),
-            "labelled_by_people": labelled_by_runs_of_people(project),
+            "labelled_by_people": labelled_already(project),
             "has_sources": Source.objects.filter(project=project).exists(),
             **shown,
         },

@@ -116,12 +116,9 @@ def _left_by_erasure(project: Project) -> Q:
     return Q(pk__in=[]) if last is None else Q(created_at__lte=last)
 
 
-def labelled_by_runs_of_people(project: Project) -> int:
-    """How many items have their label from a run by people: a later run leaves them out of its pool."""
-    batches = list(
-        project.runs.filter(by_people=True, routed_batch__isnull=False).values_list("routed_batch", flat=True)
-    )
-    return project.items.filter(has_record(project, item="pk", only=batches)).count() if batches else 0
+def labelled_already(project: Project) -> int:
+    """How many items have a label by people, from whatever run or import: they are in no pool."""
+    return project.items.filter(_has_labels(project)).count()
 
 
 def size_of_pool(project: Project, target: str) -> int:

@@ -11,6 +11,7 @@ from annotation.models import Choice, Item
 from routing.models import Run
 from routing.runs.cancel import cancel_run
 from routing.runs.forms import PlanForm
+from routing.runs.pool import labelled_already
 from testbed.factories import make_items, make_project
 from testbed.worlds import World, make_world
 
@@ -319,3 +320,20 @@ def test_seconds_that_cannot_be_are_refused_and_no_part_of_the_plan(client, worl
     assert element(live(client, world, **PLAN | {"seconds": "0"}), "id_seconds_error")
     answer = client.post(reverse("plan", args=[world.project.slug]), PLAN | {"seconds": "20", "anyway": "on"})
     assert answer.status_code == 302
+
+
+def test_a_second_plan_begins_with_a_draw_that_fits(client_of) -> None:
+    """Most items have a label from the first run: what is left is less than a plan begins with else."""
+    world = make_world(120)
+    world.complete(m=60, p=Decimal(1))
+    labelled = labelled_already(world.project)
+    left = 120 - labelled
+    assert 0 < left < 100
+    page = page_of(client_of(world.manager), world)
+    assert "cannot be drawn from a pool" not in page
+    assert f'value="{left}"' in page
+    assert f"{labelled} items have their labels from people already" in page
+    assert "What do I get?" in page
+    promises = page.split('id="promises"')[1].split("</table>")[0]
+    assert promises.count("nearly everything to people") == promises.count("<tr") - 1, "they draw all of it"
+    assert "Give a size" not in page
