@@ -114,7 +114,8 @@
     let since = 0; // items answered since then
 
     function show() {
-      if (!counted || !cell("today")) return;
+      // A part of the page that the server has just made says more than what was counted before it.
+      if (!counted || !cell("today") || !("counted" in cell("today").dataset)) return;
       cell("today").textContent = format.format(counted.today + since);
       cell("waiting").textContent = format.format(Math.max(0, counted.waiting - since));
       for (const name of ["per_hour", "median_seconds"]) {
@@ -131,6 +132,7 @@
     function take(counts) {
       if (counts) counted = counts;
       else if (cell("today")) counted = { today: whole("today"), waiting: whole("waiting") };
+      if (cell("today")) cell("today").dataset.counted = "";
       since = unsentAnswers();
       show();
     }

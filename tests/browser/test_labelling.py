@@ -11,8 +11,9 @@ from django.urls import reverse
 from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
 from annotation.labelling import queue
-from annotation.models import Draft, Label, Project, Skip, User
+from annotation.models import Draft, Label, Project, Skip, User, WorkItem
 from testbed.factories import PASSWORD, add_member, make_image_items, make_items, make_project
+from testbed.worlds import submitted
 from tests.browser.sessions import log_in
 from tests.browser.waiting import skip, wait_until
 
@@ -290,6 +291,24 @@ def test_the_page_labels_without_javascript(chromium, live_server, project, anno
     context.close()
     assert list(Label.objects.order_by("id").values_list("value", flat=True)) == ["dog", "cat"]
     assert Skip.objects.get().reason == "unclear"
+
+
+def test_where_others_have_labelled_everything_nothing_waits(open_page, page, project, annotator) -> None:
+    """What was counted while items were left stood on the page that has none."""
+    ask(project, make_items(project, 3))
+    # The page holds nothing but what it shows, as after a long pause.
+    address = reverse("annotate_ahead", args=[project.slug])
+    page.route(f"**{address}", lambda route: route.fulfill(json={"ahead": []}))
+    open_page(annotator)
+    ready(page)
+    expect(page.locator("[data-count=waiting]")).to_have_text("3")
+    other = add_member(project, "annotator")
+    while task := queue.claim(project=project, user=other):
+        assert submitted(other, task, "cat", f"other-{task.work_item.pk}")
+    page.keyboard.press("1")
+    expect(page.locator("#task[data-state=empty]")).to_be_visible()
+    # At once: the page asks again by itself a few seconds later.
+    assert page.locator("[data-count=waiting]").text_content() == "0"
 
 
 def test_counts_that_come_late_do_not_stand_on_the_page_without_work(
