@@ -33,10 +33,12 @@
     then.replaceChildren(text.slice(end).trim());
     if (more) then.append(more.content.cloneNode(true));
     yes.textContent = from("askYes") ?? asked.button?.textContent.trim();
+    const no = dialog.querySelector("button[value='']");
+    no.textContent = from("askNo") ?? no.dataset.words;
     const danger = from("askDanger") !== undefined || asked.button?.classList.contains("danger");
     yes.classList.toggle("danger", Boolean(danger));
-    (danger ? dialog.querySelector("button[value='']") : yes).autofocus = true;
-    (danger ? yes : dialog.querySelector("button[value='']")).autofocus = false;
+    (danger ? no : yes).autofocus = true;
+    (danger ? yes : no).autofocus = false;
   }
 
   document.addEventListener("submit", (event) => {

@@ -68,6 +68,12 @@ def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkIte
     return stuck.exclude(Exists(WorkItem.objects.filter(state=State.OPEN, slot__lt=OuterRef("slot"), **same)))
 
 
+def is_stuck(work_item_id: int) -> bool:
+    """Whether it is open, and nobody is left to do it."""
+    batch = WorkBatch.objects.select_related("project").get(work_items=work_item_id)
+    return stuck_in(batch, one_per_item=False).filter(pk=work_item_id).exists()
+
+
 def who_is_left(batch: WorkBatch) -> tuple[set[str], set[str]]:
     """Usernames of those who can still label something that is open in a batch without a roster, as they have
     neither skipped it nor answered, and of all whom it can be given to.

@@ -119,17 +119,21 @@ def correct(request: ProjectRequest) -> HttpResponseBase:
 @needs("label", "POST")
 @from_the_page
 def skip(request: ProjectRequest) -> HttpResponseBase:
+    work_item = work_item_id(request)
     try:
         queue.skip(
             user=request.user,
-            work_item_id=work_item_id(request),
+            work_item_id=work_item,
             token=request.POST.get("token", ""),
             reason=request.POST.get("reason", ""),
             comment=request.POST.get("comment", ""),
         )
     except (ConflictError, InputError) as error:
         return _next(request, Flash(str(error), trouble=True), "gone")
-    return _next(request, Flash(_("Skipped. Somebody else will look at it.")))
+    said = _("Skipped. Somebody else will look at it.")
+    if queue.is_stuck(work_item):
+        said = _("Skipped. Nobody else is left to label it: a manager decides about it.")
+    return _next(request, Flash(said))
 
 
 @needs("label", "POST")

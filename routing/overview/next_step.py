@@ -151,11 +151,15 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         if not left and facts.routed.disagreeing:
             return _to_review(facts.routed, here)
         words = (
-            _("%(left)s items wait for people.")
+            ngettext("%(left)s item waits for people.", "%(left)s items wait for people.", left)
             if facts.run.by_people and facts.routed.items == facts.routed.total
-            else _("%(left)s items are left for people.")
+            else ngettext("%(left)s item is left for people.", "%(left)s items are left for people.", left)
             if facts.routed.items == facts.routed.total
-            else _("%(left)s answers by people are still missing.")
+            else ngettext(
+                "%(left)s answer by people is still missing.",
+                "%(left)s answers by people are still missing.",
+                left,
+            )
         )
         text = words % {"left": f"{left:,}"}
         found = (NextStep(text, _("Label"), "annotate", here), "label")
@@ -291,11 +295,18 @@ def _while_calibrating(
         return _to_review(progress, here)
     left = progress.open + progress.leased
     words = (
-        _("%(left)s calibration items wait for a person. Nothing can be seen before the last one.")
+        ngettext(
+            "%(left)s calibration item waits for a person. Nothing can be seen before the last one.",
+            "%(left)s calibration items wait for a person. Nothing can be seen before the last one.",
+            left,
+        )
         if progress.items == progress.total
-        else _(
+        else ngettext(
+            "%(left)s answer about calibration items is still missing. Nothing can be seen before the last "
+            "one.",
             "%(left)s answers about calibration items are still missing. Nothing can be seen before the last "
-            "one."
+            "one.",
+            left,
         )
     )
     text = words % {"left": f"{left:,}"}

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from statistics import median
 
-from django.db.models import Count, Exists, Min, OuterRef, QuerySet
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from annotation.labelling.label_queries import imported_batches
@@ -98,6 +98,8 @@ class LabellingProgress:
 
     Attributes
     ----------
+    last_hour : int
+        Items labelled in it; those that a manager gave up are none.
     per_hour : float or None
         Items ended here in the last hour, per hour since the first of them; None where there is none.
     seconds_left : float or None
@@ -133,7 +135,9 @@ def labelling_progress_of(
     elsewhere = Label.objects.filter(work_item=OuterRef("pk"), idempotency_key__startswith=GIVEN_ELSEWHERE)
     here = ~Exists(elsewhere)
     found = ended.aggregate(
-        count=Count("pk"), here=Count("pk", filter=here), since=Min("finished_at", filter=here)
+        labels=Count("pk", filter=Q(state=State.DONE)),
+        here=Count("pk", filter=here),
+        since=Min("finished_at", filter=here),
     )
     per_hour = left = None
     if found["here"]:
@@ -143,7 +147,7 @@ def labelling_progress_of(
             left = (progress.open + progress.leased) * 3600 / per_hour
     held = work.filter(state=State.LEASED, lease_expires_at__gt=now)
     names = sorted(set(held.values_list("leased_to__username", flat=True)))
-    return LabellingProgress(progress, found["count"], per_hour, left, names[:SHOWN_PEOPLE], len(names))
+    return LabellingProgress(progress, found["labels"], per_hour, left, names[:SHOWN_PEOPLE], len(names))
 
 
 def _pace_holds(batch: WorkBatch, people_left: PeopleLeft | None, now: datetime) -> bool:

@@ -2,13 +2,17 @@
 changes, without scripts.
 """
 
+from itertools import pairwise
+
 import pytest
 from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from annotation.labelling import queue
 from annotation.models import Membership
 from testbed.factories import add_member, make_project
+from testbed.worlds import make_world
 from tests.browser.sessions import log_in
 from tests.browser.test_accessibility import AXE, LOOK
 
@@ -95,3 +99,38 @@ def test_without_scripts_the_form_is_sent(chromium: Browser, live_server: LiveSe
     page.wait_for_url("**/members/")
     context.close()
     assert not Membership.objects.filter(pk=member.pk).exists()
+
+
+def test_where_cancelling_is_the_deed_the_other_button_says_what_it_keeps(page: Page) -> None:
+    world = make_world(40)
+    run = world.calibrating(m=20)
+    log_in(page.context, world.manager)
+    page.goto(reverse("run", args=[world.project.slug, run.number]))
+    page.get_by_text("Cancel this run", exact=True).click()
+    page.get_by_role("button", name="Cancel the run").click()
+    dialog = page.get_by_role("dialog")
+    assert [one.strip() for one in dialog.get_by_role("button").all_inner_texts()] == [
+        "Cancel the run",
+        "Keep the run",
+    ]
+    dialog.get_by_role("button", name="Keep the run").click()
+    expect(dialog).to_be_hidden()
+    run.refresh_from_db()
+    assert run.state == run.State.CALIBRATING
+
+
+def test_buttons_of_a_decision_do_not_lie_on_each_other(page: Page) -> None:
+    world = make_world(40)
+    world.calibrating(m=20)
+    world.project.items.update(text="The parcel has not arrived, and nobody answers. " * 3)
+    for user in (*world.annotators, world.manager):
+        task = queue.claim(project=world.project, user=user)
+        queue.skip(user=user, work_item_id=task.work_item.pk, token=task.token, reason="unclear")
+    log_in(page.context, world.manager)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(reverse("overview", args=[world.project.slug]))
+    boxes = [one.bounding_box() for one in page.locator("#stuck td button").all()]
+    assert len(boxes) > 1
+    for upper, lower in pairwise(sorted(boxes, key=lambda box: (box["y"], box["x"]))):
+        beside = upper["x"] + upper["width"] <= lower["x"]
+        assert beside or upper["y"] + upper["height"] <= lower["y"]

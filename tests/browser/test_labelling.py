@@ -11,7 +11,7 @@ from django.urls import reverse
 from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
 from annotation.labelling import queue
-from annotation.models import Draft, Label, Project, Skip, User, WorkItem
+from annotation.models import Draft, Label, Project, Skip, User
 from testbed.factories import PASSWORD, add_member, make_image_items, make_items, make_project
 from testbed.worlds import submitted
 from tests.browser.sessions import log_in

@@ -98,6 +98,18 @@ def test_skip_needs_a_known_reason(annotator, url) -> None:
     assert (Skip.objects.get().reason, Skip.objects.get().comment) == ("broken", "black")
 
 
+def test_a_skip_says_who_looks_at_the_item_next(annotator, url, client_of, waiting) -> None:
+    def skips(client) -> str:
+        data = fields(client.get(url("annotate")).content.decode())
+        answer = client.post(url("annotate_skip"), {**data, "reason": "unclear"}, headers=PART)
+        return answer.content.decode()
+
+    assert "Skipped. Somebody else will look at it." in skips(annotator)
+    assert "Skipped. Nobody else is left to label it: a manager decides about it." in skips(
+        client_of(waiting.created_by)
+    )
+
+
 def test_undo_and_correct(annotator, url) -> None:
     data = {**fields(annotator.get(url("annotate")).content.decode()), "value": "cat"}
     annotator.post(url("annotate_submit"), data)

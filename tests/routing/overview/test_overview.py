@@ -1,6 +1,7 @@
 """What pages read: the stages with the next step, and the table of items."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import connection
@@ -140,6 +141,25 @@ def test_a_poll_reads_out_what_is_to_be_done_only_when_that_changes(client):
     part = page_of(client, world, query=f"?told={view.announced}", HX_Request="true").content.decode()
     assert "hx-swap-oob" not in part
     assert view.poll_seconds == 5
+
+
+def test_of_one_item_it_speaks_in_the_singular(client) -> None:
+    world = make_world(40)
+    run = world.start(m=20, p=Decimal(1))
+    world.do("prepare_run")
+    client.force_login(world.manager)
+    world.label(limit=19)
+    page = page_of(client, world).content.decode()
+    assert "1 calibration item waits for a person." in page
+    world.label()
+    for each in ("analyse", "route"):
+        run.refresh_from_db()
+        {"analyse": analyse, "route": route}[each](run=run, user=world.manager)
+        world.do(f"{each}_run")
+    run.refresh_from_db()
+    waiting = run.routed_batch.work_items.count()
+    world.label(limit=waiting - 1)
+    assert "1 item is left for people." in page_of(client, world).content.decode()
 
 
 def test_nothing_is_asked_for_again_while_everything_is_paused_or_waits_for_a_manager():

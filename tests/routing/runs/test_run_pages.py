@@ -15,6 +15,7 @@ from annotation.labelling import queue
 from annotation.models import Job, Skip
 from annotation.templatetags.hypac import code_spans, percent
 from routing.models import Delivery, DeliveryFile
+from routing.runs.labelling_pace import labelling_progress_of
 from routing.runs.queries import run_report
 from testbed.factories import add_member
 from testbed.worlds import make_world
@@ -263,11 +264,16 @@ class TestRun:
         client = client_of(owner)
         page = text(client.get(reverse("overview", args=[waiting.slug])))
         assert "Nobody is left to label 3 items" in page
+        asks = re.search(r'value="give_up"[^>]*data-ask="([^"]+)"', page)
+        assert asks, "it counts as an error, and cannot be taken back here"
+        assert asks[1].startswith("Leave this item without a label?")
         first, second, _ = waiting.work_batches.get().work_items.order_by("pk")
         client.post(reverse("work_decide", args=[waiting.slug, first.pk]), {"decision": "give_up"})
         client.post(reverse("work_decide", args=[waiting.slug, second.pk]), {"decision": "ask_again"})
         first.refresh_from_db()
         assert first.state == "unlabelable"
+        pace = labelling_progress_of(first.batch, queue.batch_progress(first.batch))
+        assert (pace.last_hour, pace.ended) == (0, 1), "a decision is no label"
         assert not Skip.objects.filter(work_item=second, cleared_at__isnull=True).exists()
 
 
