@@ -25,7 +25,7 @@ from routing.delivery.queries import DELIVER, deliveries_of, delivery_reports, f
 from routing.items import table_query
 from routing.items.filters import FILTERS
 from routing.models import Delivery, DeliveryFile, Run
-from routing.runs.delivered import is_overtaken
+from routing.runs.delivered import is_overtaken, run_with_model_labels
 from routing.visibility import view_permission
 
 MOST_RUNS = 10
@@ -76,6 +76,7 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
             "limits": format_limits(),
             "connections": project.connections.order_by("name"),
             "deliverable": deliverable,
+            "with_models": run_with_model_labels(deliverable) if deliverable else None,
             "overtaken": not job_unfinished and deliverable is not None and is_overtaken(deliverable),
             "routed": routed,
             "bases": bases_of(deliverable)[:MOST_BASES] if deliverable else [],

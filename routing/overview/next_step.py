@@ -16,6 +16,7 @@ from routing.common.states import State
 from routing.overview.facts import Facts
 from routing.runs.budget import stopped_at_budget
 from routing.runs.commitments import waits_for_value
+from routing.runs.delivered import run_with_model_labels
 from routing.runs.expert.final import ANALYSE, DRAW, final_state
 from routing.runs.people_left import only_they_can, people_left_in
 from routing.runs.plan_options import loss_lacks
@@ -167,20 +168,33 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
     if facts.state == State.COMPLETE and (step := _final_audit(facts)):
         return step, "runs.edit"
     if facts.state == State.COMPLETE and "deliver_run" not in facts.jobs:
+        beside = _models_labels_elsewhere(facts)
         if facts.overtaken:
             text = _("Every item is done. The last delivery does not have all labels: make another one.")
             other = (_("Deliveries"), "deliveries") if facts.access.allows("deliveries.view") else None
             step = NextStep(text, _("Make another delivery"), "run_deliver", run_here, "post", other=other)
             return step, "deliveries.make"
         if facts.delivery:
-            text = _("The labelled data is ready.")
+            text = _("The labelled data is ready.") + beside
             other = (_("Have people label more"), "people_run") if facts.more_for_people else None
             return NextStep(text, _("Download"), "deliveries", here, other=other), "deliveries.view"
-        text = _("Every item is done. Make the files.")
+        text = _("Every item is done. Make the files.") + beside
         return NextStep(text, _("Deliver"), "run_deliver", run_here, "post"), "deliveries.make"
     if facts.state == State.ROUTING and facts.run and facts.run.by_people:
         return NextStep(_("The items are being given to people.")), "project.view"
     return NextStep(_WAITING.get(facts.state, lambda: _("The files are being written."))()), "project.view"
+
+
+def _models_labels_elsewhere(facts: Facts) -> str:
+    """A sentence, with a space before it, where a delivery of the newest run lacks labels by models."""
+    other = run_with_model_labels(facts.run) if facts.run else None
+    if other is None:
+        return ""
+    words = _(
+        "Labels by models are in the deliveries of run %(run)s, with those by people of both runs: deliver "
+        "run %(run)s to have all of them."
+    )
+    return " " + words % {"run": other.number}
 
 
 def _final_audit(facts: Facts) -> NextStep | None:

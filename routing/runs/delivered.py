@@ -1,7 +1,7 @@
 """Whether the labels of a complete run have been given out."""
 
 from annotation.models import Job
-from routing.common.states import State
+from routing.common.states import ROUTED, State
 from routing.models import Run
 
 
@@ -15,6 +15,15 @@ def is_delivered(run: Run) -> bool:
 def is_overtaken(run: Run) -> bool:
     """Whether the run is complete, and what was delivered of it does not have all labels."""
     return run.state == State.COMPLETE and run.deliveries.exists() and not is_delivered(run)
+
+
+def run_with_model_labels(run: Run) -> Run | None:
+    """Of a run by people the newest other one whose models' labels its deliveries leave out; theirs have the
+    labels by people of both.
+    """
+    if not run.by_people:
+        return None
+    return Run.objects.filter(project=run.project_id, by_people=False, state__in=ROUTED).last()
 
 
 def _begun_before(run: Run, deliveries: set[int]) -> set[int]:

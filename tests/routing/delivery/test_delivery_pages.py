@@ -24,7 +24,7 @@ from routing.ports import CORRECTED
 from routing.runs.certify import mark_invalid
 from routing.runs.due import undelivered_run
 from testbed.factories import add_member, make_items
-from testbed.worlds import World, make_world
+from testbed.worlds import World, make_world, rows_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 SEERS = ("owner", "manager", "viewer")
@@ -114,6 +114,23 @@ class TestOnceTheRestIsLabelled:
         world.finish()
         form = page_of(world, client_of(world.manager)).split('id="overtaken"')[1].split("</form>")[0]
         assert re.findall(r'name="format" value="(\w+)"', form) == ["jsonl"]
+
+
+def test_after_a_run_by_people_pages_lead_to_the_one_with_labels_by_models(client_of) -> None:
+    world = make_world(60, error=(lambda _: 0.0, lambda _: 0.0))
+    first = world.complete(m=30)
+    of_models = [row for row in rows_of(first) if row.source not in (None, "person")]
+    assert of_models
+    access = access_to(world.manager, world.project.slug)
+    later = start_people_run(access=access, wanted=Wanted({}, sample=3))
+    world.finish()
+    given = [row for row in rows_of(later) if row.label is None]
+    assert given, "labels by models of the first run"
+    overview = client_of(world.manager).get(reverse("overview", args=[world.project.slug])).content.decode()
+    assert "deliver run 1 to have all of them" in overview
+    page = page_of(world, client_of(world.manager))
+    assert '<a href="?run=1">deliver run 1</a>' in page
+    assert all(row.label is not None for row in rows_of(first))
 
 
 def test_a_certificate_that_broke_is_marked_with_what_broke_it(client_of) -> None:
