@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.errors import HypacError, InputError
+from annotation.errors import InputError
 from annotation.models import Project
 from routing.core import outlook as core_outlook
 from routing.core.chain import number_of_chains
@@ -33,7 +33,7 @@ from routing.runs.reference import ReferenceChoice, final_audit_in_words, final_
 from routing.runs.roster import people_of
 from routing.runs.score import ChosenScore, resolve_score
 from routing.sources.backend_for import backend_for
-from routing.sources.score_fields import has_own_score
+from routing.sources.score_fields import by_price
 from routing.sources.usability import SourcesUsability, usability_of_sources, where_unusable_go
 
 NEARLY_ALL = Fraction(9, 10)
@@ -287,7 +287,7 @@ def _statistics(plan: Plan, reference: ReferenceChoice, expert: ExpertPlan | Non
 
 
 def sources_of(project: Project, *, leave_out: Sequence[str] = ()) -> list[Source]:
-    """The models of the project but those of the names in `leave_out`, the cheapest first (`_by_price`).
+    """The models of the project but those of the names in `leave_out`, the cheapest first (`by_price`).
 
     Raises InputError where there is none, none is left, or a name is unknown.
     """
@@ -303,18 +303,7 @@ def sources_of(project: Project, *, leave_out: Sequence[str] = ()) -> list[Sourc
         )
     if len(names) == len(set(leave_out)):
         raise InputError(_("Leave at least one model in the plan."), where="leave_out")
-    return _by_price([source for source in sources if source.name not in leave_out])
-
-
-def _by_price(sources: list[Source]) -> list[Source]:
-    """The cheapest first, of equal ones in their places: it is asked about every item. They stay as they are
-    where the cheapest has no score by which its answers could be kept.
-    """
-    ordered = sorted(sources, key=lambda source: source.cost_per_label)
-    try:
-        return ordered if ordered == sources or has_own_score(ordered[0]) else sources
-    except HypacError:
-        return sources  # the outlook says what is wrong with the source
+    return by_price([source for source in sources if source.name not in leave_out])
 
 
 def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str, dict[str, Any]]:

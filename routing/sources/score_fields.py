@@ -8,6 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.value_reader import ValueReader, as_text
+from annotation.errors import HypacError
 from routing.core.scores import SCORES, ScoreKind, fields_read
 from routing.models import Prediction, Source
 from routing.sources.backend_for import backend_for
@@ -109,3 +110,14 @@ def lacking_for(source: Source, brings: frozenset[str], needed: list[tuple[str, 
                 "%(has)s. Choose another score, or change the source."
             ) % {"name": name, "wanted": wanted, "source": source.name, "has": has}
     return ""
+
+
+def by_price(sources: list[Source]) -> list[Source]:
+    """The cheapest first, of equal ones in their places: it is asked about every item. They stay as they are
+    where the cheapest has no score by which its answers could be kept.
+    """
+    ordered = sorted(sources, key=lambda source: source.cost_per_label)
+    try:
+        return ordered if ordered == sources or has_own_score(ordered[0]) else sources
+    except HypacError:
+        return sources  # the outlook says what is wrong with the source

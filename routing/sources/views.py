@@ -27,6 +27,7 @@ from routing.sources.forms import (
 from routing.sources.manage import delete_source, move_source, save_source
 from routing.sources.prices import MOST_CHARACTERS, delete_price, save_price
 from routing.sources.prompt_versions import takes_prompt
+from routing.sources.score_fields import by_price
 from routing.sources.sent_answers import takes_answers
 from routing.sources.suggested import FoundModels, add_suggested, found_models
 from routing.sources.suggested_form import SuggestedForm
@@ -100,6 +101,7 @@ def _list(
         "routing/sources/sources.html",
         {
             "sources": rows,
+            "by_price": by_price(rows) if by_price(rows) != rows else [],
             "usable": _usable(project, rows),
             "backend_names": {name: declared.title for name, declared in backend_classes().items()},
             "described": {source.pk: _described(source) for source in rows},

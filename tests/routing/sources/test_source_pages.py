@@ -366,3 +366,11 @@ def test_items_with_labels_are_taken_first(client_of, server) -> None:
     do(source)
     asked = set(run.draw.items.filter(asked=True).values_list("item_id", flat=True))
     assert {row["item"] for row in source.tries.get().rows} <= asked
+
+
+@pytest.mark.parametrize(("costs", "told"), [(("2", "1"), True), (("1", "2"), False)])
+def test_the_list_says_in_which_order_a_plan_takes_models(costs, told: bool, client_of) -> None:
+    world = make_world(20, costs=costs)
+    page = client_of(world.manager).get(reverse("sources", args=[world.project.slug])).content.decode()
+    words = "in the order of their prices: <bdi>Model 2</bdi>, <bdi>Model 1</bdi>"
+    assert (words in page) is told
