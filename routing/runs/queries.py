@@ -10,7 +10,7 @@ from annotation.labelling.queue import BatchProgress
 from annotation.models import Job, Project
 from routing.common.figures import Reliability
 from routing.core.correctness import left_open_by
-from routing.core.every_score.chain import FIRST_SCORE
+from routing.core.every_score.chain import CASCADE, FIRST_SCORE
 from routing.core.every_score.items import EVERYTHING
 from routing.core.savings import expected_routing_saving
 from routing.core_language import stored_in_words
@@ -147,6 +147,8 @@ class RunReport:
     how_labelled: list[str] = field(default_factory=list)
     thresholds: list[Threshold] = field(default_factory=list)
     own_scores: bool = False
+    # Of a cascade up to which uncertainty of the first model the last one is asked; None for everything else.
+    asked_up_to: float | None = None
     allowed_errors: int | None = None
     required_errors: int | None = None
     observed_errors: float | None = None
@@ -268,6 +270,7 @@ def run_report(run: Run) -> RunReport:
         if certificate.shape == SLICES
         else _kept(names, certificate.shape, certificate.model_positions, certificate.thresholds),
         own_scores=certificate.shape not in (FIRST_SCORE, SLICES),
+        asked_up_to=_asked_up_to(certificate.shape, certificate.thresholds),
         expert=expert_report(run, certificate, names, document) if run.by_expert else None,
         later=later_report(run),
         allowed_errors=result["allowed_errors"],
@@ -339,6 +342,11 @@ def _kept(
 ) -> list[Threshold]:
     limits = limits_of(shape, positions, thresholds, len(names))
     return _thresholds(names, limits, own=shape != FIRST_SCORE)
+
+
+def _asked_up_to(shape: str, thresholds: list[dict[str, Any] | None]) -> float | None:
+    limit = thresholds[1] if shape == CASCADE else None
+    return None if limit is None or (limit["u"], limit["v"]) == EVERYTHING else limit["u"]
 
 
 def _thresholds(

@@ -131,6 +131,7 @@ class TestOwnScores:
         before = seen(run)
         client.force_login(world.manager)
         page = client.get(reverse("run", args=[run.project.slug, run.number])).content.decode()
+        assert "above its threshold and at most 0.6000; above that people label." in page
         assert f"people label about {before.people} more items, about " in page
         assert f">{before.rows[0].items}<" in page
         assert f">about {before.rows[1].items}<" in page
