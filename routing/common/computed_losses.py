@@ -101,7 +101,7 @@ def _want(project: Project, rows: Sequence[ComputedLoss]) -> None:
         have_computed(project, soon=True)
 
 
-def have_computed(project: Project, *, soon: bool = False, pause: timedelta = PAUSE) -> None:
+def have_computed(project: Project, *, soon: bool = False) -> None:
     """See to it that a job computes what is wanted, unless one has failed just now. For what this transaction
     stores (`soon`) neither that counts nor a job that has begun, which may have seen it or not.
     """
@@ -112,16 +112,16 @@ def have_computed(project: Project, *, soon: bool = False, pause: timedelta = PA
         waiting = mine.select_for_update(skip_locked=True).filter(state=Job.State.QUEUED)
         under_way = waiting.values_list("pk", flat=True).first() is not None
     else:
-        under_way = mine.filter(state__in=jobs.UNFINISHED).exists() or _failed_lately(project, pause)
+        under_way = mine.filter(state__in=jobs.UNFINISHED).exists() or _failed_lately(project)
     if not under_way:
         jobs.enqueue(project=project, kind_name=KIND, params={}, of_closed=True)
 
 
-def _failed_lately(project: Project, pause: timedelta) -> bool:
+def _failed_lately(project: Project) -> bool:
     last = project.jobs.filter(kind=KIND).order_by("-pk").values_list("state", "finished_at").first()
     if last is None or last[0] != Job.State.FAILED:
         return False
-    return last[1] is None or last[1] > timezone.now() - pause
+    return last[1] is None or last[1] > timezone.now() - PAUSE
 
 
 def forget_losses(*, most: int) -> bool:
