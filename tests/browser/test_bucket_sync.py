@@ -61,7 +61,7 @@ def test_a_bucket_is_set_to_be_synchronised(page: Page, connection: Connection) 
     sync = BucketSync.objects.get()
     assert (sync.take_from, sync.every_minutes, sync.write_to) == ("in/", 15, "out/")
     page.get_by_role("button", name="End it").click()
-    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Keep it").click()
     assert BucketSync.objects.exists()
 
 
