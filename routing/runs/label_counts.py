@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Sum
 
 from annotation.models import WorkItem
+from routing.core.exact import plain
 from routing.models import DrawItem, Intake, Prediction, Run, RunSource
 from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.counts import count_blank, counts_of_people
@@ -156,4 +157,4 @@ def _sent_to(sent: dict[int, int], position: int) -> list[int]:
 def _saving(run: Run, count: int, cost: Decimal, people: int) -> str | None:
     if not count:
         return None
-    return str(1 - (cost + people * run.cost_per_item) / (count * run.cost_per_item))
+    return plain(1 - (cost + people * run.cost_per_item) / (count * run.cost_per_item))
