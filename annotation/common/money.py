@@ -16,7 +16,7 @@ def in_full(amount: Decimal | None) -> str | None:
     """
     if amount is None:
         return None
-    whole, _, places = format(amount, "f").partition(".")
+    whole, _, places = format(amount or Decimal(0), "f").partition(".")  # -0 is no amount
     return f"{whole}.{places.rstrip('0').ljust(2, '0')}"
 
 

@@ -88,3 +88,9 @@ def test_a_registry_takes_a_name_once() -> None:
         Registry("loss", LOSSES.get("zero_one"), LOSSES.get("zero_one"))
     assert "flat" in COSTS
     assert [function.name for function in COSTS] == list(COSTS.names())
+
+
+def test_a_negative_zero_is_no_price() -> None:
+    name = next(name for name in COSTS.names() if name != "flat" and len(COSTS.get(name).prices) > 0)
+    prices = {price.name: "-0" if not price.above_zero else "1" for price in COSTS.get(name).prices}
+    assert not any(value.is_signed() for value in read_prices(COSTS.get(name), prices).values())

@@ -121,7 +121,7 @@ def read_prices(cost: Cost, stored: Mapping[str, Any]) -> dict[str, Decimal]:
         if isinstance(value, bool | float):
             raise _refused(known[name], "cost.not_text")
         try:
-            read[name] = Decimal(str(value).strip())
+            read[name] = Decimal(str(value).strip()) or Decimal(0)  # -0, too
         except InvalidOperation:
             raise _refused(known[name], "cost.no_number", repr(str(value)[:40])) from None
     for price in cost.prices:
