@@ -10,9 +10,9 @@ from annotation.jobs import jobs
 from annotation.labelling.batches import withdraw
 from annotation.models import User
 from routing.common.states import CANCELLABLE, State, move
-from routing.models import Draw, Run
+from routing.models import Run
 from routing.runs.budget import mark_lost
-from routing.runs.commitments import draw_can_be_known
+from routing.runs.commitments import is_drawn_elsewhere
 from routing.runs.committed import first_hash
 from routing.runs.ledger import charge_draw
 
@@ -46,6 +46,6 @@ def cancel_run(*, run: Run, user: User | None) -> None:
                 code="cannot_cancel",
             ),
         )
-        if draw_can_be_known(run) and not Draw.objects.filter(run=run).exists():
+        if is_drawn_elsewhere(run):
             charge_draw(run, commitment=first_hash(run))
         audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")

@@ -165,20 +165,20 @@ def waits_for_value(run: Run) -> bool:
     """Whether somebody has to give what the draw is to come from, or to have the beacon asked again."""
     return (
         run.state == State.PREPARING
-        and run.draw_from != Run.DrawFrom.SYSTEM
-        and commitment_of(run, BEFORE_DRAW) is not None
-        and not Draw.objects.filter(run=run).exists()
+        and is_drawn_elsewhere(run)
         and not _jobs(run).filter(state__in=jobs.UNFINISHED).exists()
     )
 
 
-def draw_can_be_known(run: Run) -> bool:
-    """Whether somebody may know the draw: it is stored, or follows from what the run has committed to and a
-    value from elsewhere, which anybody but this server may have by now.
+def is_drawn_elsewhere(run: Run) -> bool:
+    """Whether the draw is not stored, but follows from what the run has committed to and a value from
+    elsewhere, which anybody but this server may have by now.
     """
-    if Draw.objects.filter(run=run).exists():
-        return True
-    return run.draw_from != Run.DrawFrom.SYSTEM and commitment_of(run, BEFORE_DRAW) is not None
+    return (
+        run.draw_from != Run.DrawFrom.SYSTEM
+        and commitment_of(run, BEFORE_DRAW) is not None
+        and not Draw.objects.filter(run=run).exists()
+    )
 
 
 def give_value(*, run: Run, user: User | None, value: str) -> Job:

@@ -59,7 +59,7 @@ def spent_before(project: Project, target: str) -> Decimal:
 
 
 def _charged(project: Project) -> QuerySet[Run]:
-    """Its runs that were drawn, or cancelled when their draw could be known (`draw_can_be_known`)."""
+    """Its runs that were drawn, or cancelled when their draw could be known (`is_drawn_elsewhere`)."""
     committed = Commitment.objects.filter(run=OuterRef("pk"), number=BEFORE_DRAW)
     thrown_away = Q(Exists(committed), state=State.CANCELLED) & ~Q(draw_from=Run.DrawFrom.SYSTEM)
     return project.runs.filter(Q(draw__isnull=False) | thrown_away).order_by("number")

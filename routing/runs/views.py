@@ -21,7 +21,7 @@ from annotation.projects.jobs_views import STOP_POLLING
 from routing.common.figures import Figure
 from routing.common.states import BUSY, CANCELLABLE, ROUTED, UNDER_WAY
 from routing.core.losses import imported_paths
-from routing.models import Certificate, Run
+from routing.models import Certificate, Draw, Run
 from routing.runs.ask_losses import ask_losses
 from routing.runs.budget import set_budget, stopped_at_budget
 from routing.runs.cancel import cancel_run
@@ -29,7 +29,7 @@ from routing.runs.certificate_words import erased_in_words, evidence_of, limits_
 from routing.runs.certify import analyse
 from routing.runs.charts import run_charts
 from routing.runs.commitment_report import commitment_report
-from routing.runs.commitments import draw_can_be_known
+from routing.runs.commitments import is_drawn_elsewhere
 from routing.runs.delivered import is_delivered, is_overtaken
 from routing.runs.forms import BudgetForm
 from routing.runs.labelling_pace import run_labelling
@@ -89,7 +89,9 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         "tab": "result",
         "order": work_order(found),
         "can_be_cancelled": found.state in CANCELLABLE,
-        "drawn": found.state != Run.State.PREPARING or draw_can_be_known(found),
+        "drawn": found.state != Run.State.PREPARING
+        or Draw.objects.filter(run=found).exists()
+        or is_drawn_elsewhere(found),
         "foretold_net": _foretold_net(shown["outlook"], report),
         "budget_form": form
         if (found.state in CANCELLABLE or stopped_at_budget(failed_job))
