@@ -18,7 +18,7 @@ from annotation.jobs.context import JobContext
 from annotation.models import Project
 from annotation.words import Words
 from routing.common.states import ROUTED
-from routing.core.losses import Loss, LossError, LossUnavailableError, losses_of, make_loss
+from routing.core.losses import Loss, LossError, LossUnavailableError, each_loss, losses_of, make_loss
 from routing.core.losses.base import BatchLoss
 from routing.core.losses.looked_up import looked_up
 from routing.core.messages import CoreError
@@ -114,16 +114,10 @@ def _losses(loss: Loss, rows: Sequence[ComputedLoss]) -> Iterator[float | None]:
         except LossError:
             pass  # of one of them at least: each is asked about
     for row in rows:
-        yield _loss(loss, row)
-
-
-def _loss(loss: Loss, row: ComputedLoss) -> float | None:
-    try:
-        return float(losses_of(loss, [row.label], [row.answer])[0])
-    except LossUnavailableError:
-        raise
-    except LossError:
-        return None
+        (found,) = each_loss(loss, [(row.label, row.answer)])
+        if isinstance(found, LossUnavailableError):
+            raise found
+        yield None if isinstance(found, LossError) else found
 
 
 def _routed_runs(project: Project) -> list[Run]:

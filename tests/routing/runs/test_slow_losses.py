@@ -187,7 +187,7 @@ def test_a_loss_that_cannot_be_computed_now_is_tried_again(slow: Slow, monkeypat
 
     job = world.project.jobs.get(kind="compute_losses", state=Job.State.QUEUED)
     with monkeypatch.context() as patched:
-        patched.setattr("routing.runs.compute_losses.losses_of", fails_always)
+        patched.setattr("routing.runs.compute_losses.each_loss", fails_always)
         assert not jobs.run(job.pk)
     job.refresh_from_db()
     assert job.state == Job.State.QUEUED
@@ -239,7 +239,7 @@ def test_what_failed_for_good_hides_nothing_that_may_help_itself(slow: Slow, mon
     world.project.computed_losses.create(**gone)
     world.label()
     job = world.project.jobs.get(kind="compute_losses", state=Job.State.QUEUED)
-    monkeypatch.setattr("routing.runs.compute_losses.losses_of", fails_always)
+    monkeypatch.setattr("routing.runs.compute_losses.each_loss", fails_always)
     jobs.run(job.pk)
     job.refresh_from_db()
     assert job.state == Job.State.QUEUED
