@@ -9,7 +9,7 @@ from django.db.models import Count, Q, Sum
 from annotation.common.replaced_labels import replaced_labels
 from annotation.labelling.limits import midnight
 from annotation.models import Choice, Project
-from annotation.people.queries import SHOWN_DAYS, Person, labels_per_day, people
+from annotation.people.queries import SHOWN_DAYS, Person, labels_per_day, of_a_sample, people
 from annotation.permissions import Access
 from annotation.task_types import TASK_TYPES
 from routing.core.losses import LossNotComputedError
@@ -68,6 +68,8 @@ class ProjectProgress:
         Labels that `classes` are counted on. What is hidden before its run is analysed is not among them.
     people
         Those who have labelled, most labels first, at most SHOWN_PEOPLE.
+    of_a_sample
+        Whether the agreement of these is that of a random sample of items.
     sources
         Models beside people, on what analysed runs drew; empty until this person may see model output.
     computing
@@ -80,6 +82,7 @@ class ProjectProgress:
     classes: list[ClassLabels]
     labelled: int
     people: list[Person]
+    of_a_sample: bool
     sources: list[tuple[Source, MeasuredAccuracy]]
     computing: list[Source]
     money: list[RunMoney]
@@ -102,6 +105,7 @@ def read_progress(project: Project, access: Access) -> ProjectProgress:
         classes=classes,
         labelled=labelled,
         people=everybody[:SHOWN_PEOPLE],
+        of_a_sample=of_a_sample(everybody),
         sources=measured,
         computing=computing,
         money=[_money(run) for run in project.runs.order_by("-number")[:SHOWN_RUNS]],

@@ -84,7 +84,7 @@ class TestTheWholeWay:
         [told] = client.get(reverse("api_deliveries", args=[slug])).json()["results"]
         assert (told["certified"], told["certificate"]) == (False, "")
         assert told["two_people"] | {"low": 0.25, "high": 0.25} == {
-            **{"asked": 8, "items": 8, "differ": 2, "unknown": 0, "estimate": 0.25},
+            **{"asked": 8, "items": 8, "used": 8, "differ": 2, "unknown": 0, "estimate": 0.25},
             **{"low": 0.25, "high": 0.25},
         }
         body = client.get(reverse("api_run", args=[slug, run.number])).json()
