@@ -200,6 +200,9 @@ class TestGoingOn:
         while here.label(*here.world.annotators, *here.experts):
             pass
         undecided = run.expert_requests.filter(why="undecided").count()
+        assert here.world.project.computed_losses.exists()
+        # Of losses that are computed again nobody is told.
+        assert not export_project(slug=here.world.project.slug, target=tmp_path / "told.zip").left_out
         assert here.world.project.jobs.filter(kind="compute_losses", state=Job.State.QUEUED).exists()
         project = carried(here.world.project, tmp_path, match_people=True)
         new = project.runs.get()
