@@ -61,9 +61,9 @@ class SlowLosses:
         keys = iter(self._missing)
         lines = (json.loads(line) for line in self._texts)
         with looked_up(None):
-            for asked, of_one in groupby(lines, key=lambda line: tuple(line[:3])):
+            for (number, name, params), of_one in groupby(lines, key=lambda line: line[:3]):
                 for pairs in _parts((label, answer) for *_asked, label, answer in of_one):
-                    for value in _computed(*asked, pairs):
+                    for value in _computed(number, name, params, pairs):
                         self._known[next(keys)] = value
         self._missing.clear()
         self._texts.seek(0)
