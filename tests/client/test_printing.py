@@ -9,7 +9,7 @@ import pytest
 
 from hypac_client.command import main
 from hypac_client.progress import Lines
-from tests.client.scripted import SITE, TOKEN, Script, ok
+from tests.client.scripted import SITE, TOKEN, Script, ok, problem
 
 DEEP = "[" * 200_000
 
@@ -94,6 +94,55 @@ def test_nothing_that_is_printed_moves_the_cursor(
     if flags:
         assert json.loads(out) == named
         assert json.loads(err)["detail"] == EVIL
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "words"),
+    [
+        ("", TOKEN, "HYPAC_URL has to be the site's address"),
+        ("https://ada:secret@labels.example.org", TOKEN, "HYPAC_URL has to be the site's address"),
+        (SITE, "", "HYPAC_TOKEN is not set"),
+        (SITE, f"{TOKEN} ", "HYPAC_TOKEN is nothing that a site shows as a token"),
+        (f"{SITE}/", "é", "HYPAC_TOKEN is nothing that a site shows as a token"),
+    ],
+)
+def test_what_is_to_be_set_is_named(
+    url: str, token: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", url)
+    monkeypatch.setenv("HYPAC_TOKEN", token)
+    assert main(["me"], transport=Script([])) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"hypac: {words}")
+    assert (f"{SITE}/account/" in said) == ("TOKEN" in words)
+    assert not any(secret in said for secret in ("secret", TOKEN))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "named"),
+    [
+        (401, "authentication_failed", True),
+        (401, "", True),
+        (403, "token_too_narrow", True),
+        (403, "permission_denied", False),
+    ],
+)
+def test_a_token_that_the_site_refuses_is_named_with_the_page_that_makes_another(
+    *,
+    status: int,
+    code: str,
+    named: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    for flags in ([], ["--json"]):
+        answer = problem(status, "This token does not hold.", code=code)
+        assert main([*flags, "me"], transport=Script([answer])) == 1
+        said = capsys.readouterr().err
+        assert "This token does not hold." in said
+        assert ("HYPAC_TOKEN" in said, f"{SITE}/account/" in said) == (named, named)
 
 
 def test_a_stage_that_is_shown_moves_no_cursor_either(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,12 +31,7 @@ class Transport:
         http: httpx.BaseTransport | None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
-            raise ValueError(
-                "url is the site's address, as in https://labels.example.org, without a name in it"
-            )
-        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self.url = address_of(url)
         self.retries = retries or Retries()
         self._patience = timeout
         self.sleep = sleep
@@ -136,6 +131,14 @@ class Transport:
                 looks, patience = looks + 1, patience - pause
             else:
                 attempt += 1
+
+
+def address_of(url: str) -> str:
+    """The site's address, as others are made of it. Raises ValueError for what is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("url is the site's address, as in https://labels.example.org, without a name in it")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
 def _check_within(path: str) -> None:
