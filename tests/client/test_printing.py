@@ -1,12 +1,16 @@
 """What `hypac` prints of a server or a file moves no cursor, and what it reads ends in no traceback."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from hypac_client import command
 from hypac_client.command import main
 from hypac_client.progress import Lines
 from tests.client.scripted import SITE, TOKEN, Script, ok, problem
@@ -143,6 +147,56 @@ def test_a_token_that_the_site_refuses_is_named_with_the_page_that_makes_another
         said = capsys.readouterr().err
         assert "This token does not hold." in said
         assert ("HYPAC_TOKEN" in said, f"{SITE}/account/" in said) == (named, named)
+
+
+def test_whoever_waits_may_stop_it_and_a_pipe_may_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_words: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "main", stopped)
+    with pytest.raises(SystemExit) as ended:
+        command.entry()
+    assert (ended.value.code, capsys.readouterr().err.startswith("hypac: stopped")) == (130, True)
+    code = (
+        "import httpx; from hypac_client import command; "
+        "answer = httpx.MockTransport(lambda _: httpx.Response(200, json={'username': 'x' * 10**6})); "
+        "main = command.main; command.main = lambda: main(['me'], transport=answer); command.entry()"
+    )
+    package = str(Path(command.__file__).parents[1])
+    own = {**os.environ, "HYPAC_URL": SITE, "HYPAC_TOKEN": TOKEN, "PYTHONPATH": package}
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=own) as child:
+        assert child.stdout
+        assert child.stderr
+        child.stdout.close()
+        assert (child.stderr.read(), child.wait()) == (b"", 141)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["take-back", "a", "3", "FILE", "--people", "5"], "--people: names are wanted"),
+        (["take-back", "a", "3", "FILE", "--people", "[]"], "--people: names are wanted"),
+        (["take-back", "a", "3", "FILE", "--people", '{"user 3": 3}'], "--people: names are wanted"),
+        (["take-back", "a", "3", "FILE", "--people", "{"], "--people: it is no JSON"),
+        (["request", "POST", "projects/", "--data", "{"], "--data: it is no JSON"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_named(
+    words: list[str],
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    (tmp_path / "rows").write_text("[{}]")
+    words = [str(tmp_path / "rows") if word == "FILE" else word for word in words]
+    assert main(words, transport=Script([ok({"slug": "a"}), ok({"number": 3})])) == 2
+    assert named in capsys.readouterr().err
 
 
 def test_a_stage_that_is_shown_moves_no_cursor_either(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from hypac_client.errors import AuthenticationError, HypacError, JobError, NotYe
 from hypac_client.texts import printable, printable_json
 from hypac_client.transport import address_of
 
-FAILED, WRONG_USE, NOT_YET = 1, 2, 3
+FAILED, WRONG_USE, NOT_YET, STOPPED, CLOSED = 1, 2, 3, 130, 141
 ENDS = (
     "Ends with 0; with 1 where the site or the work refuses, or nothing of a file could be used, with "
     "--strict also where a part of it could not; with 2 where the command is used wrongly; with 3 where "
@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None, *, transport: httpx.BaseTranspo
     except (NotYetError, WaitTimeoutError) as error:
         _refuse(error, as_json=options.json)
         return NOT_YET
+    except BrokenPipeError:
+        raise
     except (HypacError, OSError) as error:
         _refuse(error, as_json=options.json)
         return FAILED
@@ -266,4 +268,14 @@ def _refuse(error: Exception, *, as_json: bool) -> None:
 
 
 def entry() -> None:
-    sys.exit(main())
+    """The command; whoever waits may stop it, and a pipe behind it may end early."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("hypac: stopped. What has begun at the site goes on there.", file=sys.stderr)
+        status = STOPPED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = CLOSED
+    sys.exit(status)
