@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import hypac_verify
-from hypac_verify import reading
+from hypac_verify import certificate, committed_files, draw, reading, room
 from hypac_verify.command import main
+from hypac_verify.delivered_file import MORE
 from tests.core.certificates import make_files
 from tests.verify.reports import found_in
 
@@ -163,6 +164,29 @@ def test_sizes_that_would_take_for_ever(
     document["pool"]["size"] = document["plan"]["pool_size"]
     assert found_in(tmp_path, files | {"certificate.json": json.dumps(document).encode()}).code in (1, 2)
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("name", ["committed.jsonl", "labels.jsonl"])
+def test_a_pool_for_which_the_files_have_no_room_is_refused_before_it_is_drawn(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {path.name: path.read_bytes() for path in V6.iterdir()}
+    kept = {"certificate.json", "draw.jsonl", "pilot.jsonl", "README.md", name}
+    document = json.loads(whole["certificate.json"])
+    document["plan"]["pool_size"] = document["pool"]["size"] = 9_000_000
+    forged = {one: data for one, data in whole.items() if one in kept}
+    forged["certificate.json"] = json.dumps(document).encode()
+
+    def nobody(*_arguments: object) -> None:
+        raise AssertionError("something of the pool's size was computed")
+
+    for module, what in ((draw, "drawn"), (committed_files, "raw_numbers"), (certificate, "_check_tests")):
+        monkeypatch.setattr(module, what, nobody)
+    found = found_in(tmp_path, forged)
+    assert (found.code, f"for which {name} with its" in found.faults) == (1, True)
+    # The shortest rows that there can be have room for them.
+    assert len(b'{"answers":[],"content":"","item_id":"","u":1}') >= room.COMMITTED
+    assert min(map(len, MORE)) >= room.ROW
 
 
 @pytest.mark.parametrize("tolerance", ["1E99999999", "1E-99999999", "1" * 60, "x"])

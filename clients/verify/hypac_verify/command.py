@@ -15,7 +15,7 @@ from hypac_verify.certificate import Checked, check_certificate, sentence
 from hypac_verify.commitments import check_noted
 from hypac_verify.committed_files import Said, check_files, with_answered
 from hypac_verify.delivered_file import OTHERS, PARTLY_READ, READABLE
-from hypac_verify.delivery import check_delivery
+from hypac_verify.delivery import check_delivery, is_part
 from hypac_verify.draw import entropy_of, salt_of, same_by
 from hypac_verify.expert_labels import read_run
 from hypac_verify.final_audit import check_final
@@ -129,7 +129,8 @@ def check(
 
 def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report, Checked, dict[str, Path]]:
     folder, found = find_files(paths)
-    checked = check_certificate(found["certificate.json"], found["draw.jsonl"], report)
+    card = _card(found)
+    checked = check_certificate(found, report, part_of=is_part(card))
     said = dict[str, Said]()
     if checked.made is not None:
         pool = checked.document["pool"]
@@ -139,7 +140,6 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
     check_noted(checked.made, noted.commitments, noted.heads, report)
     held = check_manifest(folder, found.get("manifest.json"), found, report)
     audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
-    card = _card(found)
     if card is None:
         report.unchecked.append("the data card: there is no README.md")
     names = [name for name in READABLE if name in found]
