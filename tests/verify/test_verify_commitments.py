@@ -371,8 +371,9 @@ def test_a_ledger_begun_anew_is_shown_by_an_entry_that_was_noted(
     folder = stored_in(tmp_path / "a", strangers)
     code, said = told(capsys, folder, "--heads", heads)
     assert (code, "is not the one that you noted" in said["faults"][0]) == (1, True)
-    heads.write_text("one two three\n")
-    assert main([str(folder), "--heads", str(heads)]) == 2
+    for nothing in ("one two three\n", "", "\n"):
+        heads.write_text(nothing)
+        assert main([str(folder), "--heads", str(heads)]) == 2
 
 
 def test_an_entry_that_came_later_than_the_certificate_is_no_fault(several, tmp_path, capsys) -> None:
@@ -382,6 +383,19 @@ def test_an_entry_that_came_later_than_the_certificate_is_no_fault(several, tmp_
     code, said = told(capsys, stored_in(tmp_path / "a", several[0]), "--heads", heads)
     assert (code, said["faults"]) == (0, [])
     assert any("is not in this certificate" in note for note in said["notes"])
+
+
+def test_entries_that_end_before_the_runs_own_leave_the_ledger_on_trust(several, tmp_path, capsys) -> None:
+    ledger, heads = read(several[1], CERTIFICATE)["ledger"], tmp_path / "heads"
+    folder = stored_in(tmp_path / "a", several[1])
+    own = read(several[1], CERTIFICATE)["commitments"]["before_labels"]["ledger"]["entries"]
+    assert own > 1
+    for number, word in ((own - 1, "left out"), (len(ledger) + 1, "is not in this certificate"), (own, "")):
+        sha256 = ledger[number - 1]["sha256"] if number <= len(ledger) else "0" * 64
+        heads.write_text(f"{number} {sha256}\n")
+        _, said = told(capsys, folder, "--heads", heads)
+        assert any("names every earlier run" in line for line in said["on_trust"]) == bool(word)
+        assert any(word in note for note in said["notes"]) or not word
 
 
 def test_the_number_of_the_draw_is_that_of_its_definition(strangers) -> None:

@@ -239,6 +239,16 @@ def test_what_is_no_file(files: dict[str, bytes], tmp_path: Path) -> None:
     assert main([str(tmp_path / "nothing")]) == 2
 
 
+def test_a_name_that_no_disk_can_hold_and_items_that_go_nowhere_are_refused_in_words(
+    files: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = {"format": "hypac-manifest", "version": 1, "files": {"a" * 300: {"bytes": 1, "sha256": ""}}}
+    found = found_in(tmp_path, files | {"manifest.json": json.dumps(manifest).encode()})
+    assert (found.code, "File name too long" in found.faults) == (2, True)
+    assert main([str(tmp_path), "--to", "mine.csv"]) == 2
+    assert "--to is where the items of --spot go" in capsys.readouterr().err
+
+
 def test_no_name_of_a_file_moves_the_cursor_or_begins_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

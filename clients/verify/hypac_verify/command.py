@@ -117,6 +117,7 @@ def check(
         AttributeError,
         LookupError,
         MemoryError,
+        OSError,
         RecursionError,
         TypeError,
         ValueError,
@@ -225,7 +226,7 @@ def on_trust(report: Report, checked: Checked, noted: Noted) -> list[str]:
         *trust,
         *([] if first else [answers]),
         *([] if first and second else [fixed]),
-        *([] if noted.heads else [ledger]),
+        *([] if report.ledger_known else [ledger]),
         *([] if report.pilot_costs and checked.plan.rule == "every_score" else [FORETOLD]),
         VALID,
     ]
@@ -284,6 +285,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folders = [path for path in options.paths if path.is_dir()]
     several = len(folders) > 1 and len(folders) == len(options.paths)
     try:
+        if options.to and options.spot is None:
+            raise UnusableError("--to is where the items of --spot go: say how many, --spot K")
         if several and (options.spot is not None or options.filled or options.commitment):
             raise UnusableError("--spot, --filled and --commitment are for one delivery at a time")
         code, lines, result = (_several if several else _one)(options, noted)
@@ -384,6 +387,9 @@ def run() -> None:
     try:
         code = main()
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("hypac-verify: stopped", file=sys.stderr)
+        code = 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
