@@ -53,6 +53,29 @@ def test_a_project_and_its_sources_are_made(
         assert capsys.readouterr() == (told_then, "It costs nothing.\n")
 
 
+def test_a_look_at_a_file_says_how_it_is_imported(
+    told: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "new items.csv"
+    file.write_text("x")
+    problem = {"where": "line 3", "line": 3, "column": "", "message": "It is empty."}
+    seen = {
+        "format": "csv_comma",
+        "format_title": "CSV table",
+        "columns": [{"name": "id"}, {"name": "the text"}],
+        "rows": [{"id": "a", "the text": "x" * 999}],
+        "thumbnails": ["data:image/png;base64,x"],
+        "problems": [problem],
+        "suggestion": {"id_column": "id", "text_column": "the text", "field_columns": []},
+    }
+    replies = [ok({"id": 1}, 201), ok(seen)]
+    assert told("preview", "a", str(file), replies=replies)[:2] == (0, seen)
+    assert main(["preview", "a", str(file)], transport=Script([PROJECT, *replies])) == 0
+    imported = f"hypac import a '{file}' --id-column id --text-column 'the text'"
+    said = f"format=CSV table  columns=id, the text  next={imported}\n"
+    assert capsys.readouterr() == (said, "line 3: It is empty.\n")
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -4,14 +4,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import Any
 
 from hypac_client import nights
 from hypac_client.client import Client
 from hypac_client.errors import ConflictError, HypacError
 from hypac_client.jobs import Job
-from hypac_client.models import Taken
+from hypac_client.models import Problem, Taken
 from hypac_client.row_files import json_in, rows_of_file, rows_of_losses, write_lines
 from hypac_client.runs import Run
 from hypac_client.sources import UPLOADED
@@ -81,8 +81,20 @@ def new_source(client: Client, options: Any) -> Told:
     return Told(dict(source), source.warnings, short=short)
 
 
-def preview(client: Client, options: Any) -> Any:
-    return client.projects.get(options.project).preview(options.file)
+def preview(client: Client, options: Any) -> Told:
+    seen = client.projects.get(options.project).preview(options.file)
+    suggested = seen["suggestion"]
+    words = ["hypac", "import", options.project, options.file]
+    if suggested["id_column"]:
+        words += ["--id-column", suggested["id_column"]]
+    for column in [suggested["text_column"]] if suggested["text_column"] else suggested["field_columns"]:
+        words += ["--text-column", column]
+    short = {
+        "format": seen["format_title"],
+        "columns": ", ".join(column["name"] for column in seen["columns"]),
+        "next": join(words),
+    }
+    return Told(dict(seen), [_told_of(one) for one in seen["problems"]], short=short)
 
 
 def import_file(client: Client, options: Any) -> Told:
@@ -122,11 +134,15 @@ def _of_file(job: Job) -> Told:
     refused = int(result["problems"]) + int(result.get("labels_unread", 0))
     used = int(result["added"]) + int(result["already_there"])
     first = job.problems[:MOST_PROBLEMS]
-    lines = [f"{one['where']}: {one['message']}" for one in first]
+    lines = [_told_of(one) for one in first]
     if (more := job.problem_count - len(first)) > 0:
         lines.append(f"... and {more:,} more of job {job.id}")
     short = {**result, "job": job.id}
     return Told({**short, "first_problems": first}, lines, refused, used, short)
+
+
+def _told_of(problem: Problem) -> str:
+    return f"{problem['where']}: {problem['message']}"
 
 
 def start(client: Client, options: Any) -> Any:
