@@ -94,21 +94,21 @@ class TestFormulas:
         self, storage, monkeypatch: pytest.MonkeyPatch, client: Client
     ) -> None:
         monkeypatch.setattr(import_job, "CHUNK_ROWS", 2)
-        project = make_project()
+        project = make_project()  # with a column that has the name of what dictionaries can
         book = openpyxl.Workbook()
-        book.active.append(["id", "text", "n", "m"])
+        book.active.append(["id", "text", "items", "m"])
         for n in range(6):
             book.active.append([n, f"text {n}", "=1+1", "=A2" if n > 3 else 1])
         book.save(buffer := io.BytesIO())
         stored = store(project, buffer.getvalue(), "x.xlsx")
         look = reverse("import_mapping", args=[project.slug, stored.pk])
         client.force_login(project.created_by)
-        assert "<bdi>n</bdi>: 6 cells" in client.get(look).content.decode()
+        assert "<bdi>items</bdi>: 6 cells" in client.get(look).content.decode()
         job = import_file(project, stored, ColumnMapping(id_column="id", text_column="text"))
-        assert job.result["uncomputed"] == {"n": 6, "m": 2}
-        assert [one.where for one in job.problems.all()] == ["row 2, column “n”", "row 6, column “m”"]
+        assert job.result["uncomputed"] == {"items": 6, "m": 2}
+        assert [one.where for one in job.problems.all()] == ["row 2, column “items”", "row 6, column “m”"]
         page = client.get(reverse("job", args=[project.slug, job.pk])).content.decode()
-        assert "Empty in <bdi>n</bdi>, as a formula was never computed</dt><dd>6</dd>" in page
+        assert "Empty in <bdi>items</bdi>, as a formula was never computed</dt><dd>6</dd>" in page
 
     def test_the_command_counts_them_by_column(self, storage, tmp_path: Path, capsys) -> None:
         project = make_project()
