@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hypac_verify
-from hypac_verify import certificate, committed_files, draw, reading, room
+from hypac_verify import certificate, command, committed_files, draw, reading, room
 from hypac_verify.command import main
 from hypac_verify.delivered_file import MORE
 from tests.core.certificates import make_files
@@ -249,6 +249,18 @@ def test_a_name_that_no_disk_can_hold_and_items_that_go_nowhere_are_refused_in_w
     assert "--to is where the items of --spot go" in capsys.readouterr().err
 
 
+def test_whoever_waits_may_stop_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "main", stopped)
+    with pytest.raises(SystemExit) as ended:
+        command.run()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "hypac-verify: stopped\n")
+
+
 def test_no_name_of_a_file_moves_the_cursor_or_begins_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,15 +276,15 @@ def test_the_command_needs_nothing_else_and_says_its_code(files: dict[str, bytes
     found_in(tmp_path, files)
     package = str(Path(hypac_verify.__file__).parents[1])
     start = f"import sys; sys.path.insert(0, {package!r}); "
-    command = [sys.executable, "-I", "-c", start + "import hypac_verify.__main__"]
-    done = subprocess.run([*command, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    words = [sys.executable, "-I", "-c", start + "import hypac_verify.__main__"]
+    done = subprocess.run([*words, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
     told = json.loads(done.stdout)
     assert (done.returncode, told["code"], done.stderr) == (3, 3, "")
     assert all((told["on_trust"], told["not_checked"], not told["faults"]))
     imported = start + "import hypac_verify.command; print(*sys.modules)"
-    modules = subprocess.run([*command[:3], imported], capture_output=True, text=True, check=True)
+    modules = subprocess.run([*words[:3], imported], capture_output=True, text=True, check=True)
     assert not {"numpy", "scipy", "django", "routing"} & set(modules.stdout.split())
     (tmp_path / "certificate.json").write_bytes(b"{")
-    done = subprocess.run([*command, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*words, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
     assert (done.returncode, json.loads(done.stdout)["code"]) == (2, 2)
     assert "Traceback" not in done.stderr
