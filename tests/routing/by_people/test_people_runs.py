@@ -31,6 +31,7 @@ class TestTheWholeWay:
         form = page_of(client, "people_run", slug)
         assert 'name="q"' in form
         assert 'name="overlap"' in form
+        assert '<button data-ask="Ask people about these items?' in form
 
         fields = {"q": "wanted", "overlap": "2", "overlap_share": "1", "sample": ""}
         looked = client.post(reverse("people_run", args=[slug]), {**fields, "look": "1"}).content.decode()
