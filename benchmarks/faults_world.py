@@ -64,8 +64,8 @@ class World(worlds.World):
 
     # Each starts a job and returns it.
 
-    def start_import(self, rows: int = ITEMS) -> Job:
-        lines = (f"t{n},item {n}" for n in range(self.first, self.first + rows))
+    def start_import(self) -> Job:
+        lines = (f"t{n},item {n}" for n in range(self.first, self.first + ITEMS))
         content = io.BytesIO(("id,text\n" + "\n".join(lines)).encode())
         stored = store_file(
             project=self.project, content=content, original_name="items.csv", media_type="text/csv"
@@ -136,14 +136,14 @@ class Found:
             self.wrong.append(f"{what}: {there} are there, {wanted} wanted")
 
 
-def check(world: World, rows: int = ITEMS) -> Found:
+def check(world: World) -> Found:
     """Compare what is stored of all that the world has done so far with what it should be. Where a constraint
     lets nothing be there twice, a count tells all.
     """
     found, project = Found(), world.project
     items = Item.objects.filter(project=project)
-    found.count("items", items.count(), rows)
-    found.count("places of items", items.filter(position__lt=rows).count(), rows)
+    found.count("items", items.count(), ITEMS)
+    found.count("places of items", items.filter(position__lt=ITEMS).count(), ITEMS)
     if run := project.runs.first():
         _check_run(found, run)
     return found
