@@ -4,8 +4,8 @@
 
 certify   chains from a pilot and the certificate, with and without the sort of U, by pool and sources
 pairs     the paper's rules over all pairs of distinct scores
-betting   the betting bound along a chain, and Hoeffding-Bentkus p-values, beside the packages `confseq` and `mapie`
-          where these are installed (requirements-bench.txt), their numbers compared with ours
+betting   the betting bound along a chain, and Hoeffding-Bentkus p-values, beside the packages `confseq` and
+          `mapie` where these are installed (requirements-bench.txt), their numbers compared with ours
 
 Medians of processor time, after one run that is not timed: one thread computes and nothing waits, so on an
 idle machine that is the time that passes.  Worlds are made up: models err more where they are less certain.
