@@ -203,7 +203,7 @@ def betting_table(runs: int) -> None:
         confseq = partial(confseq_p_values, rows, float(epsilon), alpha, pool_size)
         beside("confseq", f"{target} p-values", mine, confseq, max(1, runs // 2), fits)
     bentkus = ours("hoeffding_bentkus", "population")
-    mapie = partial(mapie_p_values, evidence.mean, rows.shape[1], epsilon)
+    mapie = partial(mapie_p_values, evidence.mean, rows.shape[1], float(epsilon))
     beside("mapie", "Hoeffding-Bentkus p-values", bentkus, mapie, runs)
 
 
@@ -244,7 +244,7 @@ def confseq_p_values(
     return 1 / np.maximum([betting_mart(x, epsilon, **bets).max() for x in rows], 1.0)
 
 
-def mapie_p_values(mean: NDArray[np.float64], n: int, epsilon: object) -> NDArray[np.float64]:
+def mapie_p_values(mean: NDArray[np.float64], n: int, epsilon: float) -> NDArray[np.float64]:
     from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
 
     return compute_hoeffding_bentkus_p_value(mean, n, epsilon)[:, 0]
