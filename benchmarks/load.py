@@ -44,7 +44,7 @@ MODELLED = 200
 TEXT = "Item {} has a text of some two hundred characters. " + "It goes on for a while. " * 6
 
 
-def make(size: int, people: int, password: str) -> tuple[str, list[str], int]:
+def make(size: int, people: int) -> tuple[str, list[str], int]:
     """A run whose thresholds send `size` items to people: slug, names of the annotators, the batch's id.
 
     Answers to it go the whole way: they are paid, and each asks whether the run is complete.
@@ -66,7 +66,7 @@ def make(size: int, people: int, password: str) -> tuple[str, list[str], int]:
     item_ids = [item.pk for item in items]
     batch = queue.create_batch(project=world.project, item_ids=item_ids, blind=False, priority=5, entropy=1)
     Run.objects.filter(pk=run.pk).update(routed_batch=batch, state=Run.State.LABELLING)
-    secret = make_password(password)  # which takes its time, once
+    secret = make_password(PASSWORD)  # which takes its time, once
     names = [f"{world.project.slug}-{number}" for number in range(people)]
     for name in names:
         add_member(world.project, user=User.objects.create(username=name, password=secret))
@@ -133,7 +133,7 @@ def main() -> None:
     with ExitStack() as stack:
         database = stack.enter_context(new_database(options.database, "load")) if options.database else ""
         stack.enter_context(installation(database, HYPAC_BEHIND_PROXY="1"))
-        slug, names, batch = make(options.items, options.annotators, PASSWORD)
+        slug, names, batch = make(options.items, options.annotators)
         # As `manage.py serve` starts it, without the worker.
         command = ["waitress", "--listen=127.0.0.1:PORT", f"--threads={options.threads}"]
         address, server = stack.enter_context(served("-m", *command, "hypac_site.wsgi:application"))
