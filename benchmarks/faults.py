@@ -33,8 +33,7 @@ from testbed.hosts import until
 from testbed.servers import PostgresServer, RedisServer, create_database
 
 if TYPE_CHECKING:
-    from faults_kills import Row
-    from faults_world import World
+    from faults_world import Row, World
 
     from annotation.models import Job
 
@@ -85,16 +84,16 @@ class Bench:
         worker.start()
         return worker
 
-    def way(self, world: "World") -> list[tuple[str, Callable[[], "Job"]]]:
+    def way(self, world: "World") -> dict[str, Callable[[], "Job"]]:
         """The jobs of a world in their order, each with what starts it."""
         urls = {model.name: model.server.url for model in self.models}
-        return [
-            ("import", world.start_import),
-            ("prepare_run", lambda: world.start_run(urls)),
-            ("analyse_run", world.start_analysis),
-            ("route_run", world.start_routing),
-            ("deliver_run", world.start_delivery),
-        ]
+        return {
+            "import": world.start_import,
+            "prepare_run": lambda: world.start_run(urls),
+            "analyse_run": world.start_analysis,
+            "route_run": world.start_routing,
+            "deliver_run": world.start_delivery,
+        }
 
     def token(self, job: "Job") -> str:
         """Of the worker that has the job now; "" where none has it."""

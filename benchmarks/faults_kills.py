@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 from faults_site import Model, key_of
-from faults_world import CONCURRENCY, Found, World, check
+from faults_world import CONCURRENCY, Row, World, check
 
 from annotation.models import Job
 from routing.models import Prediction
@@ -20,31 +20,6 @@ if TYPE_CHECKING:
     from faults import Bench
 
 VICTIMS = ("child", "parent", "both")
-
-
-@dataclass
-class Row:
-    """One line of the table; its columns are told in faults.py."""
-
-    fault: str
-    times: int = 0
-    jobs: int = 0
-    calls: int = 0
-    extra: int = 0
-    in_flight: int = 0
-    unexplained: int = 0
-    lost: int = 0
-    doubled: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.lost or self.doubled or self.unexplained or self.wrong)
-
-    def add(self, found: Found) -> None:
-        self.lost += found.lost
-        self.doubled += found.doubled
-        self.wrong += found.wrong
 
 
 @dataclass
@@ -152,15 +127,14 @@ def kills(bench: "Bench", times: int, *, only: Collection[str] = ()) -> Iterator
         world = World.make()
         of_job = traps(bench, world)
         calls = Calls(bench.models, world)
-        for kind, start in bench.way(world):
+        for kind, start in bench.way(world).items():
             set_up = of_job[kind][:left] if not only or kind in only else []
             mine = [rows.setdefault(f"{kind}: {trap.name}", Row(f"{kind}: {trap.name}")) for trap in set_up]
             job = _killed_at(bench, start, set_up, mine, calls, victims)
             left -= len(set_up)
-            found = check(world)
             for row in mine or [rows.setdefault("no kill", Row("no kill"))]:
                 row.jobs += job.state == Job.State.DONE
-                row.add(found)
+                check(world, row)
             if left <= 0:
                 break
         calls.fault(None)

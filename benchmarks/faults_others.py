@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import redis
 from django.db import connection, transaction
-from faults_kills import Calls, Row
+from faults_kills import Calls
 from faults_site import key_of
-from faults_world import CONCURRENCY, World, check
+from faults_world import CONCURRENCY, Row, World, check
 
 from annotation.models import Job
 from annotation.tasks import run_job
@@ -32,14 +32,13 @@ class Scene:
         self.row = self.rows[0]
         self.world = World.make()
         self.calls = Calls(bench.models, self.world)
-        self.way = dict(bench.way(self.world))
+        self.way = bench.way(self.world)
 
     def end(self) -> list[Row]:
         self.calls.fault(None)
         self.rows[-1].calls += self.calls.total()
-        found = check(self.world)
         for row in self.rows:
-            row.add(found)
+            check(self.world, row)
         return self.rows
 
     def next(self, times: int = 0) -> None:
