@@ -219,7 +219,7 @@ def beside(
     try:
         name = f"{package} {version(package)}"
     except PackageNotFoundError:
-        print(f"  {package}: skipped, not installed; see docs/performance.md")
+        print(f"  {package}: skipped, not installed; see requirements-bench.txt")
         return
     taken = median_ms(theirs, runs)
     own, other = (np.log(np.minimum(found, 1.0)[fits]) for found in (ours[1], theirs()))
