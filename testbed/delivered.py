@@ -146,7 +146,7 @@ def measured_elsewhere() -> Files:
     """A program of the team's measures the losses, of values that nothing else can compare."""
     world = world_of_meshes(300)
     plan = {"rule": "every_score", "target": "dataset", "epsilon": Decimal("0.3"), "pilot_size": 60}
-    world._route(world._analyse(measuring(world, **plan)))
+    world.route(world.analyse(measuring(world, **plan)))
     world.finish()
     return delivered(world, world.project.runs.get())
 

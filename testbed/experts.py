@@ -12,7 +12,8 @@ from routing.runs.certify import analyse
 from routing.runs.expert.ask import ask_expert
 from routing.runs.route import route
 from testbed.factories import make_items
-from testbed.worlds import CHOICES, World, files_of, handed_out, make_world, submitted
+from testbed.queue_answers import handed_out, submitted
+from testbed.worlds import CHOICES, World, files_of, make_world
 
 
 class ExpertWorld:
@@ -79,6 +80,10 @@ class ExpertWorld:
 
     def label(self, *users: User, limit: int | None = None) -> int:
         """Let people label what waits for them; returns how many labels that made."""
+        told = [[user.pk for user in users], limit]
+        return self._answered("label", told, lambda: self._label(users, limit))
+
+    def _label(self, users: Sequence[User], limit: int | None) -> int:
         count = 0
         for user in users:
             while tasks := handed_out(self.world.project, user, None if limit is None else limit - count):
@@ -87,6 +92,14 @@ class ExpertWorld:
                     value = self.answer(user, task.item)
                     count += submitted(user, task, value, f"key-{self.world.keys}")
         return count
+
+    def _answered(self, name: str, arguments: Sequence[object], take: Callable[[], Any]) -> Any:
+        """A step in which people and experts answer, as the draws have them err."""
+        people = [user.pk for user in [*self.world.annotators, *self.experts]]
+        told = [*arguments, people, len(self.experts), self.world.truth, self.error, self.draws.getstate()]
+        found, state = self.world.step(name, told, lambda: [take(), self.draws.getstate()])
+        self.draws.setstate(state)
+        return found
 
     def asked(self, run: Run) -> Run:
         """The same run once the expert's part of the calibration set waits for her. Past the queue, people
@@ -99,14 +112,7 @@ class ExpertWorld:
         return run
 
     def _fill(self, batch: WorkBatch) -> None:
-        def fill() -> list[object]:
-            self._fill_now(batch)
-            return [self.draws.getstate()]
-
-        people = [user.pk for user in [*self.world.annotators, *self.experts]]
-        told = [batch, people, self.world.truth, self.error, self.draws.getstate()]
-        (state,) = self.world.step("fill", told, fill)
-        self.draws.setstate(state)
+        self._answered("fill", [batch], lambda: self._fill_now(batch))
 
     def _fill_now(self, batch: WorkBatch) -> None:
         users = {user.pk: user for user in [*self.world.annotators, *self.experts]}

@@ -4,22 +4,17 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
 from django.db import models
 from django.utils import timezone
 
-from annotation.common.clock import database_time
 from annotation.common.files import open_file
 from annotation.common.value_reader import Value
-from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.labelling import queue
-from annotation.labelling.leases import LeasedItem
-from annotation.labelling.next_item import available_work_items, batches_with_work
-from annotation.models import Item, Job, Label, Membership, Project, User, WorkBatch, WorkItem
+from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 from routing.delivery.formats import Row
 from routing.labels.all_items import delivery_of
@@ -31,10 +26,10 @@ from routing.runs.start import start_run
 from routing.runs.stored_label import price_of_label
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
+from testbed.queue_answers import handed_out, submitted
 from testbed.states import Way, begin
 
 CHOICES = ("cat", "dog", "emu")
-TOKEN = "0" * 32
 Taken = TypeVar("Taken")
 
 
@@ -51,45 +46,6 @@ def rows_of(run: Run) -> list[Row]:
     """What a delivery would hold now, item by item."""
     with delivery_of(run) as (_, _, pages):
         return [row for page in pages for row in page.rows()]
-
-
-def handed_out(project: Project, user: User, limit: int | None) -> list[LeasedItem]:
-    """All that the queue would give this person one after the other, at most `limit`, in its order; where it
-    gives somebody who may label only so many items, the next one. A claim each would ask anew before each.
-    """
-    first = queue.claim(project=project, user=user) if limit != 0 else None
-    if first is None:
-        return []
-    member = Membership.objects.get(project=project, user=user)
-    if limit == 1 or member.max_labels is not None or member.max_per_day is not None:
-        return [first]
-    now, found = database_time(), list[tuple[int, int, WorkItem]]()
-    objection = routing_port().blind_objection(project=project, user=user)
-    for batch, _expired in batches_with_work(project, now):
-        if not (batch.blind and objection):
-            waiting = available_work_items(batch, user).filter(state=WorkItem.State.OPEN)
-            found += ((batch.priority, row.order, row) for row in waiting.select_related("item"))
-    found.sort(key=lambda one: (one[0], one[1], one[2].pk))
-    others = {row.item_id: row for _, _, row in reversed(found) if row.item_id != first.item.pk}
-    rows = list(reversed(others.values()))[: None if limit is None else limit - 1]
-    until = now + timedelta(seconds=project.lease_seconds)
-    WorkItem.objects.filter(pk__in=[row.pk for row in rows]).update(
-        state=WorkItem.State.LEASED, leased_to=user, lease_token=TOKEN, lease_expires_at=until
-    )
-    return [first, *(LeasedItem(row, row.item, TOKEN, until) for row in rows)]
-
-
-def submitted(user: User, task: LeasedItem, value: Value, key: str) -> bool:
-    """Whether the answer was taken; not where another answer had the item withdrawn."""
-    try:
-        queue.submit(
-            user=user, work_item_id=task.work_item.pk, token=task.token, value=value, idempotency_key=key
-        )
-    except ConflictError:
-        if WorkItem.objects.get(pk=task.work_item.pk).state != WorkItem.State.WITHDRAWN:
-            raise
-        return False
-    return True
 
 
 @dataclass
@@ -128,6 +84,12 @@ class World:
         keys = self.step("join", count, lambda: [add_member(self.project).pk for _ in range(count)])
         return list(User.objects.filter(pk__in=keys).order_by("pk"))
 
+    def change(self, **fields: Any) -> None:
+        """Settings of the project, as they are stored."""
+        rows = Project.objects.filter(pk=self.project.pk)
+        self.step("change", fields, lambda: rows.update(**fields))
+        self.project.refresh_from_db()
+
     def start(self, **fields: Any) -> Run:
         plan: dict[str, Any] = {
             "epsilon": Decimal("0.1"),
@@ -153,12 +115,21 @@ class World:
 
     def label(self, limit: int | None = None, answer: Callable[[Item], Value | None] | None = None) -> int:
         """Let people label what waits. `answer` gives None for an item that is to be skipped by everybody."""
+        if answer is None:
+            return self.step(
+                "label", [self.annotators, self.truth, limit], lambda: self._label(limit, self.right)
+            )
+        return self._label(limit, answer)
+
+    def right(self, item: Item) -> Value:
+        return self.truth[item.external_id]
+
+    def _label(self, limit: int | None, answer: Callable[[Item], Value | None]) -> int:
         count = 0
         for user in self.annotators:
             while tasks := handed_out(self.project, user, None if limit is None else limit - count):
                 for task in tasks:
-                    value = answer(task.item) if answer else self.truth[task.item.external_id]
-                    if value is None:
+                    if (value := answer(task.item)) is None:
                         queue.skip(
                             user=user, work_item_id=task.work_item.pk, token=task.token, reason="unclear"
                         )
@@ -232,18 +203,18 @@ class World:
         return run
 
     def analysed(self, **fields: Any) -> Run:
-        return self._analyse(self.calibrated(**fields))
+        return self.analyse(self.calibrated(**fields))
 
-    def _analyse(self, run: Run) -> Run:
+    def analyse(self, run: Run) -> Run:
         self.step("analyse", run, lambda: analyse(run=run, user=self.manager) and None)
         self.do("analyse_run")
         run.refresh_from_db()
         return run
 
     def routed(self, **fields: Any) -> Run:
-        return self._route(self.analysed(**fields))
+        return self.route(self.analysed(**fields))
 
-    def _route(self, run: Run) -> Run:
+    def route(self, run: Run) -> Run:
         self.step("route", run, lambda: route(run=run, user=self.manager) and None)
         self.do("route_run")
         run.refresh_from_db()
@@ -254,7 +225,7 @@ class World:
 
     def complete_from(self, run: Run) -> Run:
         """A run whose calibration items are labelled, taken to its end."""
-        self._route(self._analyse(run))
+        self.route(self.analyse(run))
         self.finish()
         run.refresh_from_db()
         return run

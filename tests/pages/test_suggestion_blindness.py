@@ -104,7 +104,7 @@ def test_before_the_routing_nobody_is_told_anything(world: World, readers: dict[
     for member in world.project.memberships.all():
         queue.release_all(project=world.project, user=member.user)
     world.finish()
-    run = world._analyse(run)
+    run = world.analyse(run)
     assert telling(world, run, readers)[1] == set()
 
 

@@ -130,7 +130,7 @@ def test_shapes_are_drawn_there_and_certified_here(
     client.force_login(world.manager)
     drawn_there(label_studio, client, world, "calibration", drawn)
     run.refresh_from_db()
-    run = world._route(world._analyse(run))
+    run = world.route(world.analyse(run))
     assert run.certificate.certified
     drawn_there(label_studio, client, world, "routed", drawn)
     run.refresh_from_db()

@@ -119,6 +119,6 @@ def test_labels_of_the_calibration_set_from_elsewhere_come_in(tmp_path: Path, cl
     rows = [elsewhere.answered(task) for task in tasks]
     names = {"user 3": world.annotators[0].username}
     assert elsewhere.back(client, world, rows, people=names, part="calibration").status_code == 200
-    world._analyse(world.project.runs.get())
+    world.analyse(world.project.runs.get())
     copy = carried(world.project, tmp_path)
     assert '"calibration_elsewhere":' in copy.runs.get().certificate.document

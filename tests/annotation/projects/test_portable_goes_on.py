@@ -162,7 +162,7 @@ class TestGoingOn:
         world.do("prepare_run")
         world.finish()
         run.refresh_from_db()
-        world._analyse(run)
+        world.analyse(run)
         assert Commitment.objects.filter(run=run).exists() == committed
         copy = carried(world.project, tmp_path, slug="elsewhere")
         assert project_named(Run(project=copy, number=2)) == world.project.slug
@@ -285,7 +285,7 @@ class TestGoingOn:
         taken = take_losses(run=new, actor=world.manager, rows=rest)
         assert (taken.stored, taken.known) == (3, len(rows) - 3)
         world.way = None
-        assert world._analyse(new).certificate.holds
+        assert world.analyse(new).certificate.holds
 
     def test_a_model_in_a_network_that_is_not_reached_from_here(self, tmp_path: Path) -> None:
         """Whether it can be asked here is told where it is asked."""

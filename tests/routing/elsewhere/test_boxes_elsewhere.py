@@ -63,7 +63,7 @@ def delivered_from_elsewhere(client, world, truth, tmp_path, *, loss, epsilon, c
     rows = drawn(work(client, world, part="calibration"), truth, regions)
     assert back(client, world, rows, part="calibration")["stored"] == len(rows)
     run.refresh_from_db()
-    run = world._route(world._analyse(run))
+    run = world.route(world.analyse(run))
     assert run.certificate.certified
     rows = drawn(work(client, world), truth, regions)
     assert back(client, world, rows)["stored"] == len(rows)

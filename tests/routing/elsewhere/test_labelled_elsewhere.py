@@ -185,7 +185,7 @@ def test_a_calibration_set_labelled_elsewhere_is_certified_and_says_so(client, t
     assert (taken["stored"], taken["refused"]) == (len(rows) - 1, [])
     assert waiting(client, world, "calibration")["waiting"] == 1
     world.label()  # the last one here
-    world._route(world._analyse(run))
+    world.route(world.analyse(run))
     certificate = json.loads(run.certificate.document)
     assert certificate["provenance"]["calibration_elsewhere"] == len(rows) - 1
     said = f"people gave in another program: {len(rows) - 1}."

@@ -189,7 +189,7 @@ def test_a_loss_that_comes_again_replaces_the_one_before_and_the_certificate_say
     rows[0]["loss1"] = 0.125
     taken = given(client, world, rows).json()
     assert (taken["stored"], taken["known"]) == (1, len(rows) - 1)
-    run = world._analyse(run)
+    run = world.analyse(run)
     draw = {row["item_id"]: row for row in map(json.loads, run.certificate.draw_lines.splitlines())}
     assert draw[rows[0]["name"]]["losses"][0] == 0.125
     assert json.loads(run.certificate.document)["provenance"]["losses_given_anew"] == 1
@@ -262,7 +262,7 @@ def test_a_label_that_is_corrected_after_it_was_locked_breaks_the_certificate(wo
     queue.correct(**corrected, value=mesh(11), comment="")
     run.refresh_from_db()
     assert run.broken_by
-    world._analyse(run)
+    world.analyse(run)
     run.refresh_from_db()
     assert not run.certificate.holds
     draw = {row["item_id"]: row for row in map(json.loads, run.certificate.draw_lines.splitlines())}

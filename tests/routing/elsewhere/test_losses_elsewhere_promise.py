@@ -30,7 +30,7 @@ from testbed.measured import (
     with_losses,
     world_of_meshes,
 )
-from testbed.worlds import submitted
+from testbed.queue_answers import submitted
 from tests.verify.reports import found_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 def test_from_labels_and_measured_losses_to_a_delivery_that_holds(certificate_page, tmp_path, rule):
     world = world_of_meshes(300)
     run = measuring(world, rule=rule, epsilon=Decimal("0.3"), m=200, p=Decimal(1))
-    world._route(world._analyse(run))
+    world.route(world.analyse(run))
     world.finish()
     run.refresh_from_db()
     assert (run.certificate.certified, run.state) == (True, Run.State.COMPLETE)
@@ -65,7 +65,7 @@ def test_a_dear_last_model_answers_everything_before_it_is_measured():
     world = world_of_meshes(300)  # at a fourth of people's price it is dear
     run = measuring(world, rule="every_score", m=100)
     assert run.chains["lazy"] is True
-    world._analyse(run)
+    world.analyse(run)
     rows = [json.loads(line) for line in run.certificate.draw_lines.splitlines()]
     assert all(row["called"] == [True, True] for row in rows if row["asked"])
 
@@ -86,7 +86,7 @@ def test_losses_of_0_and_1_are_counted_exactly(tmp_path, rule):
     rows = [with_losses(row, right_or_wrong) for row in rows_given_out(run, world.manager)]
     assert {row["loss2"] for row in rows} == {None, 0, 1}
     assert list(take_losses(run=run, actor=world.manager, rows=rows).refused) == []
-    world._route(world._analyse(run))
+    world.route(world.analyse(run))
     world.finish()
     document = json.loads(run.certificate.document)
     assert (document["plan"]["bound"], document["result"]["certified"]) == ("hypergeometric", True)
@@ -97,7 +97,7 @@ def test_losses_of_0_and_1_are_counted_exactly(tmp_path, rule):
 def test_a_count_of_errors_certifies_nothing_about_losses_between_0_and_1(tmp_path):
     world = world_of_meshes(300)
     binary = {"loss_params": {"measure": MEASURE, "binary": True}, "target": "dataset"}
-    run = world._route(world._analyse(measuring(world, measure=right_or_wrong, **binary)))
+    run = world.route(world.analyse(measuring(world, measure=right_or_wrong, **binary)))
     world.finish()
     run.refresh_from_db()
     files = delivered(world, run)
@@ -206,7 +206,7 @@ def test_what_two_people_and_a_third_give_is_measured_like_one_persons(tmp_path)
     rows = [with_losses(row, right_or_wrong) for row in rows_given_out(run, world.manager)]
     assert {row["label"] for row in rows} <= set(world.truth.values())  # the third decided
     assert list(take_losses(run=run, actor=world.manager, rows=rows).refused) == []
-    world._route(world._analyse(run))
+    world.route(world.analyse(run))
     while label():
         pass
     run.refresh_from_db()

@@ -240,7 +240,7 @@ class TestOverruling:
         run = world.calibrating(m=30)
         assert not offered(url)
         world.finish()
-        world._analyse(run)
+        world.analyse(run)
         assert offered(url)
         calibrated = run.calibration_batch.work_items.exclude(labels__annotator=world.manager).first()
         assert not offered(reverse("item", args=[world.project.slug, calibrated.item_id]))

@@ -22,14 +22,12 @@ from routing.core.verify import verify
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run, Spend
 from routing.runs import audits
-from routing.runs.certify import analyse
 from routing.runs.expert.leaving import wait_no_longer
 from routing.runs.later import take_in as taking
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.take_in import take_in
 from routing.runs.plan import outlook_of_plan
 from routing.runs.queries import run_report
-from routing.runs.route import route
 from routing.runs.spending import paid_by
 from testbed.factories import add_member
 from testbed.worlds import CHOICES, World, files_of, make_world, rows_of
@@ -344,18 +342,13 @@ def test_where_nobody_may_label_blind_nothing_is_taken_in() -> None:
 def a_run_of_two(*, people: int = 2, **fields: Any) -> tuple[World, Run]:
     """The same where two people, or more, answer about each item."""
     world = make_world(240)
-    world.annotators += [add_member(world.project) for _ in range(people - 2)]
+    world.annotators += world.join(people - 2)
     consensus = fields.pop("consensus", Project.Consensus.MAJORITY)
-    Project.objects.filter(pk=world.project.pk).update(overlap=people, consensus=consensus)
-    world.project.refresh_from_db()
-    run = world.start(target="population", m=100, p=Decimal(1), later_audit_share=Decimal(1), **fields)
+    world.change(overlap=people, consensus=consensus)
+    run = world.calibrating(target="population", m=100, p=Decimal(1), later_audit_share=Decimal(1), **fields)
     assert run.overlap == people
-    world.do("prepare_run")
     world.label()
-    analyse(run=run, user=world.manager)
-    world.do("analyse_run")
-    route(run=run, user=world.manager)
-    world.do("route_run")
+    world.route(world.analyse(run))
     world.label()
     run.refresh_from_db()
     return world, run

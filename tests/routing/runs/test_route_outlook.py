@@ -48,7 +48,7 @@ def test_it_counts_what_is_sent_and_what_people_label() -> None:
     assert not before.about
     assert before.people_cost == before.people * run.cost_per_item
     assert before.models_cost == before.calls * run.run_sources.get(position=2).cost_per_label
-    run = world._route(run)
+    run = world.route(run)
     assert [row.items for row in before.rows] == sent(run)
     assert before.people == asked(run)
     assert route_outlook(run) is None
@@ -60,7 +60,7 @@ def test_where_nothing_is_certified_people_get_all() -> None:
     assert not run.certificate.certified
     before = seen(run)
     assert [row.items for row in before.rows] == [0, 0, 80]
-    run = world._route(run)
+    run = world.route(run)
     assert before.people == asked(run)
 
 
@@ -95,7 +95,7 @@ class TestOwnScores:
     def test_a_cascade(self, world: World, decided: Decided, thresholds: tuple[float, ...]) -> None:
         run = decided(CASCADE, [1, 2], *thresholds)
         before = seen(run)
-        run = world._route(run)
+        run = world.route(run)
         small, big, _ = sent(run)
         assert before.rows[0].items == small
         assert not before.rows[0].about
@@ -109,7 +109,7 @@ class TestOwnScores:
     def test_the_first_model_alone_is_counted(self, world: World, decided: Decided) -> None:
         run = decided(OWN, [1], 0.3)
         before = seen(run)
-        run = world._route(run)
+        run = world.route(run)
         assert [row.items for row in before.rows] == sent(run)
         assert (before.people, before.calls, before.about) == (asked(run), 0, False)
 
@@ -121,7 +121,7 @@ class TestOwnScores:
         before = seen(run)
         assert before.about
         assert [row.items for row in before.rows] == [0, 201, 199]
-        run = world._route(run)
+        run = world.route(run)
         assert before.calls == self.called(run)
 
     def test_pages_say_about_of_what_is_foretold_alone(
@@ -137,7 +137,7 @@ class TestOwnScores:
         assert f">about {before.rows[1].items}<" in page
         saved = before.net_saving(savings(run, paid_by(run)))
         assert f"about {percent(saved)}<small>expected" in page
-        run = world._route(run)
+        run = world.route(run)
         after = savings(run, paid_by(run)).net
         assert after is not None
         assert abs(after - saved) < Decimal("0.07")
@@ -147,7 +147,7 @@ def test_with_an_expert_it_counts_annotators_second_looks_and_hers() -> None:
     here = ExpertWorld()
     run = here.analysed(here.start(recheck_share=Decimal("0.5"), audit_share=Decimal("0.2")))
     before = seen(run)
-    run = here.world._route(run)
+    run = here.world.route(run)
     counted = {row.kind: row.items for row in before.rows if row.kind != MODEL}
     models = [row.items for row in before.rows if row.kind == MODEL]
     assert [*models, *counted.values()] == sent(run)
@@ -189,7 +189,7 @@ class TestPages:
         assert before.labelled == 60
         assert "Labelled by people already" in page
         assert f"people label {before.people} more item" in page
-        run = world._route(run)
+        run = world.route(run)
         page = client_of.get(address).content.decode()
         assert "of these 60 in the calibration" in page
 
@@ -200,5 +200,5 @@ class TestPages:
         before = seen(run)
         assert [row["items"] for row in found["destinations"]] == [row.items for row in before.rows]
         assert Decimal(found["cost"]) == before.cost
-        world._route(run)
+        world.route(run)
         assert client_of.get(address).status_code == 404
