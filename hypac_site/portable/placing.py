@@ -23,11 +23,11 @@ from annotation.projects.manage import RESERVED_SLUGS
 from annotation.projects.removal import remove_folder
 from hypac_site.portable.archive import Archive, opened, part_of
 from hypac_site.portable.checking import Checked, Table, check
-from hypac_site.portable.following import held_certificates, hold_rest, hold_runs
 from hypac_site.portable.ids import NOWHERE
 from hypac_site.portable.manifest import Manifest
 from hypac_site.portable.maps import Maps, active_account, resolved, store
 from hypac_site.portable.tables import Row, travelling
+from hypac_site.portable.verifying import verified_certificates, verify_rest, verify_runs
 from routing.delivery.parts import READ, RECORD
 from routing.models import Certificate
 from routing.runs.waiting_for_losses import go_on
@@ -132,9 +132,9 @@ def _stored(archive: Archive, checked: Checked, files: "_Files", owner: User | N
             rows += _copied(table, files.placed(table, table.rows(archive, maps)))
         (number,) = maps.all_new(Project)
         project = Project.objects.get(pk=number)
-        hold_runs(project)
-        rows += _copied(last, list(held_certificates(project, last.rows(archive, maps))))
-        hold_rest(project)
+        verify_runs(project)
+        rows += _copied(last, list(verified_certificates(project, last.rows(archive, maps))))
+        verify_rest(project)
         prepare_guidelines(project, before=project.guidelines)
         project.save(update_fields=RENDERED)
         go_on(project)

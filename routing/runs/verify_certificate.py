@@ -23,7 +23,6 @@ from routing.core.exact import plain
 from routing.core.losses import imported_paths
 from routing.core.verify import TOLERANCE, document_differences
 from routing.models import Certificate, FinalCertificate, Run, RunSource
-from routing.runs.again import DiffersError, computing_again, refuse
 from routing.runs.analysis import analysed, shown_of
 from routing.runs.analysis_result import AnalysisResult
 from routing.runs.certificate_columns import columns_of
@@ -31,6 +30,7 @@ from routing.runs.expert.final import final_columns
 from routing.runs.expert.rows import expert_rows
 from routing.runs.load_calibration import load_calibration
 from routing.runs.plan import plan_of
+from routing.runs.verification import DiffersError, recomputing, refuse
 
 Document = dict[str, Any]
 FROM_OUTSIDE = 1e-4
@@ -47,7 +47,7 @@ class Shown:
     messages: dict[str, Any]
 
 
-def hold_certificate(certificate: Certificate) -> Shown:
+def verify_certificate(certificate: Certificate) -> Shown:
     """Raises DiffersError where the certificate, or a column that repeats its document, is not what the rows
     of its run give. It need not be stored.
 
@@ -55,14 +55,14 @@ def hold_certificate(certificate: Certificate) -> Shown:
     of models, labels and currency, the ledger's later entries and what a final audit spent since may be
     others now.
     """
-    with computing_again():
+    with recomputing():
         try:
-            return _held(certificate)
+            return _verified(certificate)
         except AnswersMissingError as error:
             raise DiffersError("its tests need answers that its draw does not have") from error
 
 
-def _held(certificate: Certificate) -> Shown:
+def _verified(certificate: Certificate) -> Shown:
     run = certificate.run
     document = parse_document(certificate.document.encode())
     rows = parse_draw(certificate.draw_lines.encode())
@@ -203,9 +203,9 @@ def _shown(certificate: Certificate, run: Run, found: AnalysisResult) -> Shown:
     return Shown(figures, messages)
 
 
-def hold_final_certificate(final: FinalCertificate) -> None:
+def verify_final_certificate(final: FinalCertificate) -> None:
     """The same of that of a final audit, which is stored, as its run's is."""
-    with computing_again():
+    with recomputing():
         columns = final_columns(final.audit.run.certificate, final.audit, final.created_at)
         stated, again = (json.loads(one) for one in (final.document, columns["document"]))
         differing = document_differences(stated, again)
