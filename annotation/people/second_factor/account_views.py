@@ -64,7 +64,7 @@ def second_factor(request: HttpRequest, user: User) -> HttpResponseBase:
         "registration/second_factor/page.html",
         {
             "app": app,
-            "passkeys": [(passkey, passkeys.holds_alone(passkey)) for passkey in mine],
+            "passkeys": [(passkey, passkeys.works_without_password(passkey)) for passkey in mine],
             "is_on": bool(app or mine),
             "codes_left": user.recovery_codes.count(),
             "must": not (app or mine) and must_have_one(user),
@@ -149,7 +149,11 @@ def passkey_create(request: HttpRequest, user: User) -> HttpResponseBase:
         attempts.count(request)
         state = begun.pop("state", None)
         request.session.modified = True
-        made = state and form.is_valid() and passkeys.made(request, state, form.cleaned_data["credential"])
+        made = (
+            state
+            and form.is_valid()
+            and passkeys.finish_registration(request, state, form.cleaned_data["credential"])
+        )
         try:
             if not made:
                 raise InputError(_("That did not succeed. Try it once more."))
@@ -159,7 +163,7 @@ def passkey_create(request: HttpRequest, user: User) -> HttpResponseBase:
         else:
             del request.session[_PASSKEY]
             return _done(request, new, _("The passkey “%(name)s” is added.") % {"name": begun["name"]})
-    asked = passkeys.ask_to_make(request, user, handle=begun["handle"])
+    asked = passkeys.begin_registration(request, user, handle=begun["handle"])
     request.session[_PASSKEY] = {**begun, "state": asked.state}
     shown = {"name": begun["name"], "options": asked.options, "problem": problem}
     return render(request, "registration/second_factor/create.html", shown)

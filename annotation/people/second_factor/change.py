@@ -17,7 +17,7 @@ from annotation.outside.secrets import encrypt
 from annotation.people.members import name_of
 from annotation.people.second_factor import codes
 from annotation.people.second_factor.having import has_one
-from annotation.people.second_factor.passkeys import Made
+from annotation.people.second_factor.passkeys import NewPasskey
 from annotation.people.sessions import end_all
 
 MOST_PASSKEYS = 20
@@ -49,7 +49,7 @@ def remove_app(*, user: User) -> None:
         _forget_codes(user)
 
 
-def add_passkey(*, user: User, name: str, handle: str, made: Made) -> list[str]:
+def add_passkey(*, user: User, name: str, handle: str, made: NewPasskey) -> list[str]:
     """Returns recovery codes where there were none, each shown this once.
 
     Raises InputError where the passkey is known already, or there are too many.

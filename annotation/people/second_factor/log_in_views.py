@@ -97,7 +97,7 @@ def _holder(request: HttpRequest) -> User | str:
             "That passkey does not let you in. If this page was open for more than five minutes, try it "
             "once more."
         )
-    if not passkeys.holds_alone(passkey):
+    if not passkeys.works_without_password(passkey):
         return _(
             "Somebody else made your account, and may have made this passkey. Log in with your password and "
             "use it as the second step; a passkey that you add then lets you in by itself."
@@ -106,7 +106,7 @@ def _holder(request: HttpRequest) -> User | str:
 
 
 def _asked(request: HttpRequest, user: User | None) -> str:
-    asked = passkeys.ask_for(request, user)
+    asked = passkeys.begin_authentication(request, user)
     request.session[_STATE] = asked.state
     return asked.options
 
@@ -116,7 +116,7 @@ def _shown(request: HttpRequest) -> Any:
     state, form = request.session.pop(_STATE, None), CredentialForm(request.POST)
     if state is None or not form.is_valid():
         return None
-    return passkeys.shown(request, state, form.cleaned_data["credential"])
+    return passkeys.finish_authentication(request, state, form.cleaned_data["credential"])
 
 
 urlpatterns = [
