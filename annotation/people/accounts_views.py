@@ -33,7 +33,7 @@ from annotation.people.password_links import chose_before_link, link_in_words, t
 from annotation.people.second_factor import steps
 from annotation.people.second_factor.change import note
 from annotation.people.second_factor.forms import PasswordForm
-from annotation.people.second_factor.having import has_one
+from annotation.people.second_factor.having import has_second_factor
 from annotation.people.sessions import end_others
 from annotation.people.sign_on import log_out_address
 from annotation.people.sign_on_views import ID_TOKEN, SIGNED_ON_AT, address_here
@@ -64,7 +64,7 @@ class _LoginView(auth_views.LoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         user, wanted = cast(User, form.get_user()), self.get_success_url()
-        if has_one(user):
+        if has_second_factor(user):
             steps.begin(self.request, user, wanted)
             return redirect("second_step")
         steps.enter(self.request, user)
@@ -180,7 +180,7 @@ def account(request: HttpRequest) -> HttpResponseBase:
             "mail_is_on": is_on(),
             "provider": "" if may_use_password(user) else settings.HYPAC_OIDC_NAME,
             "reset_link": link_in_words(user) if chose_before_link(user) else "",
-            "has_second_factor": has_one(user),
+            "has_second_factor": has_second_factor(user),
             **invitations_shown(user),
         },
     )

@@ -27,7 +27,7 @@ from annotation.people import attempt_limits as attempts
 from annotation.people.log_in import may_use_password
 from annotation.people.second_factor import change, codes, passkeys
 from annotation.people.second_factor.forms import AppForm, CredentialForm, PasskeyForm, PasswordForm
-from annotation.people.second_factor.having import has_one, must_have_one
+from annotation.people.second_factor.having import has_second_factor, must_have_second_factor
 from annotation.people.sessions import stay
 
 SECONDS = 600
@@ -67,7 +67,7 @@ def second_factor(request: HttpRequest, user: User) -> HttpResponseBase:
             "passkeys": [(passkey, passkeys.works_without_password(passkey)) for passkey in mine],
             "is_on": bool(app or mine),
             "codes_left": user.recovery_codes.count(),
-            "must": not (app or mine) and must_have_one(user),
+            "must": not (app or mine) and must_have_second_factor(user),
         },
     )
 
@@ -191,7 +191,7 @@ def passkey_remove(request: HttpRequest, user: User, passkey_id: int) -> HttpRes
 @signed_in("GET", "POST")
 @_with_password
 def recovery_codes(request: HttpRequest, user: User) -> HttpResponseBase:
-    if not has_one(user):
+    if not has_second_factor(user):
         return redirect("second_factor")
     form = PasswordForm(request.POST or None, request=request, user=user)
     if request.method == "POST" and form.is_valid():

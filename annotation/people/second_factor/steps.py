@@ -15,7 +15,7 @@ from annotation.models import User
 from annotation.people.attempt_limits import note_right_password
 from annotation.people.log_in import PASSWORD_BACKEND, PasswordBackend, SignOnBackend
 from annotation.people.password_links import link_in_words, shall_hear_of_link
-from annotation.people.second_factor.having import has_one
+from annotation.people.second_factor.having import has_second_factor
 
 SECONDS = 600
 _STEP = "second_step"  # in the session
@@ -49,7 +49,7 @@ def waiting(request: HttpRequest) -> User | None:
         return None
     backend = SignOnBackend() if kept.get("by_provider") else PasswordBackend()
     user = backend.get_user(kept["user"])
-    if not isinstance(user, User) or not has_one(user):
+    if not isinstance(user, User) or not has_second_factor(user):
         return None
     return user if constant_time_compare(kept["password"], user.get_session_auth_hash()) else None
 
