@@ -67,7 +67,7 @@ class _LoginView(auth_views.LoginView):
         if has_second_factor(user):
             steps.begin(self.request, user, wanted)
             return redirect("second_step")
-        steps.enter(self.request, user)
+        steps.log_in(self.request, user)
         return redirect(wanted)
 
     def form_invalid(self, form: Any) -> HttpResponse:
@@ -82,7 +82,7 @@ class _LoginView(auth_views.LoginView):
         return limit - failures if failures >= limit / 2 else None
 
     def get_redirect_url(self, *args: Any, **kwargs: Any) -> str:
-        return steps.to_look_at(super().get_redirect_url(*args, **kwargs))
+        return steps.safe_next(super().get_redirect_url(*args, **kwargs))
 
 
 @public("GET", "POST")

@@ -76,7 +76,7 @@ def sign_on_done(request: HttpRequest) -> HttpResponseBase:
 
 def link(request: HttpRequest, user: User) -> HttpResponseBase:
     """Go on where a second step came first, which `user` has just shown."""
-    kept = steps.taken(request)
+    kept = steps.pop_pending(request)
     return _enter(request, **kept["by_provider"], wanted=kept["next"], shown=user)
 
 

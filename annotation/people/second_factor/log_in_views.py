@@ -30,7 +30,7 @@ def second_step(request: HttpRequest) -> HttpResponseBase:
     """A code, a recovery code or a passkey of whoever knew the password a moment ago, or came by the provider
     to an account that has a second step.
     """
-    user = steps.waiting(request)
+    user = steps.pending_user(request)
     if request.user.is_authenticated:
         return redirect("project_list")
     if user is None:
@@ -42,7 +42,7 @@ def second_step(request: HttpRequest) -> HttpResponseBase:
         if _lets_in(request, user, form):
             if steps.is_vouched_for(request):
                 return link(request, user)
-            return redirect(steps.end(request, user))
+            return redirect(steps.finish(request, user))
         change.note_failure(user)
         refused = _("That does not let you in: it is wrong, too old, or was used before.")
         if form.is_valid():
@@ -67,7 +67,7 @@ def passkey_log_in(request: HttpRequest) -> HttpResponseBase:
         attempts.count(request)
         user = _holder(request)
         if isinstance(user, User):
-            steps.enter(request, user)
+            steps.log_in(request, user)
             return redirect(steps.after_log_in(wanted))
         problem = user
     shown = {"options": _asked(request, None), "problem": problem}
