@@ -92,7 +92,9 @@ def app_set_up(request: HttpRequest, user: User) -> HttpResponseBase:
         secret = codes.new_secret()
         request.session[_SECRET] = encrypt(secret)
     host = urlsplit(f"//{request.get_host()}").hostname
-    square = segno.make(codes.address_of(secret, name=f"{user.username}@{host}"), error="l", micro=False)
+    square = segno.make(
+        codes.provisioning_uri(secret, name=f"{user.username}@{host}"), error="l", micro=False
+    )
     spaced = " ".join(secret[start : start + 4] for start in range(0, len(secret), 4))
     shown = {"form": form, "secret": spaced, "square": square.svg_data_uri(scale=5, border=3, light="#fff")}
     return _kept_nowhere(render(request, "registration/second_factor/app.html", shown))

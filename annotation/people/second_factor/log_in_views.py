@@ -78,7 +78,7 @@ def _lets_in(request: HttpRequest, user: User, form: CodeForm) -> bool:
     if "credential" in request.POST:
         passkey = _shown(request)
         return passkey is not None and passkey.user_id == user.pk
-    by = codes.use(user, form.cleaned_data["code"]) if form.is_valid() else ""
+    by = codes.use_code(user, form.cleaned_data["code"]) if form.is_valid() else ""
     if by == codes.RECOVERY:
         change.note(user, "account.recovery_code_used", by=user)
         left = user.recovery_codes.count()
