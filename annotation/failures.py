@@ -65,7 +65,7 @@ class Failure:
             return {"failure": self.code, "params": params, "words": self.sentence(params)}
 
 
-def told(error: HypacError) -> Part:
+def part_of_error(error: HypacError) -> Part:
     """What an error says, as a parameter of another failure."""
     words = in_english(error.code, error.params) or error.message
     return {"failure": error.code, "params": error.params, "words": words}

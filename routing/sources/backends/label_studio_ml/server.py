@@ -69,7 +69,7 @@ class _NoAnswerError(Exception):
     @property
     def told(self) -> failures.Part:
         """`reason`, as a parameter of a failure."""
-        return failures.clause(failures.told(self.why))
+        return failures.clause(failures.part_of_error(self.why))
 
 
 class UnansweredError(_NoAnswerError):

@@ -158,7 +158,7 @@ class BatchServer:
 
     def _pause(self, attempt: int, error: "_TransientError") -> None:
         if attempt + 1 >= ATTEMPTS:
-            why = failures.told(error.why)
+            why = failures.part_of_error(error.why)
             raise LATER.error(raised_as=BackendError, permanent=False, why=why)
         pause = random.uniform(0, FIRST_PAUSE * 2**attempt)  # noqa: S311 - no secret
         time.sleep(min(LONGEST_PAUSE, max(pause, error.wait or 0)))
