@@ -81,7 +81,7 @@ def _somebody_said(permission: ViewPermission, key: str) -> Q:
     return found
 
 
-def to_choose_anew(permission: ViewPermission) -> Q:
+def needs_new_choice(permission: ViewPermission) -> Q:
     """Whether the label that is delivered was split into others, and nobody has chosen one of these yet."""
     project = permission.project
     if not replaced_labels(project).split:
