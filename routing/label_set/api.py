@@ -17,9 +17,9 @@ from annotation.models import ReplacedChoice
 from routing.label_set.replace import (
     MOST_AT_ONCE,
     MOST_PARTS,
-    choose_anew,
     look_at_replacement,
     replace_label,
+    store_new_choices,
     to_choose,
     with_options,
 )
@@ -149,7 +149,7 @@ class ToChoose(ProjectView):
                 _("There is no item “%(name)s” in this project.") % {"name": unknown[0][:100]}, where="labels"
             )
         chosen = {ids[name]: key for name, key in labels.items()}
-        return Response({"chosen": choose_anew(access=self.access, chosen=chosen)})
+        return Response({"chosen": store_new_choices(access=self.access, chosen=chosen)})
 
 
 def _content(row: ReplacedChoice) -> dict[str, Any]:

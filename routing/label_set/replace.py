@@ -2,7 +2,7 @@
 
 No label, answer or certificate is written anew: the change is stored beside them, once for each key, and read
 with them (annotation.common.replaced_labels). Of a label that was split people choose anew: as items of a run
-without any model, or one by one in a list (`choose_anew`).
+without any model, or one by one in a list (`store_new_choices`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -145,7 +145,7 @@ def with_options(access: Access, items: Sequence[Item]) -> list[ItemToChoose]:
     ]
 
 
-def choose_anew(*, access: Access, chosen: Mapping[int, str]) -> int:
+def store_new_choices(*, access: Access, chosen: Mapping[int, str]) -> int:
     """Store for items, by their ids, which of the labels in a split one's place each has; returns how many.
 
     They are labels of whoever chooses, in a batch of their own, whose work is done. Raises InputError where
