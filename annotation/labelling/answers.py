@@ -25,7 +25,7 @@ from annotation.labelling.leases import (
 )
 from annotation.labelling.next_item import available_work_items
 from annotation.labelling.settlement import lock_settling, settle_after
-from annotation.labelling.suggestions import beside_suggestion, suggestion_again
+from annotation.labelling.suggestions import beside_suggestion, shown_suggestion
 from annotation.labelling.tokens import was_given
 from annotation.labelling.validation import (
     check_comment,
@@ -257,7 +257,7 @@ def to_correct(label: Label) -> LeasedItem:
         token="",
         expires_at=None,
         correcting=label,
-        suggestion=suggestion_again(label.work_item, label.annotator_id),
+        suggestion=shown_suggestion(label.work_item, label.annotator_id),
     )
 
 

@@ -25,7 +25,7 @@ def suggestion_for(work_item: WorkItem, user_id: int) -> ShownSuggestion | None:
     return shown
 
 
-def suggestion_again(work_item: WorkItem, user_id: int) -> ShownSuggestion | None:
+def shown_suggestion(work_item: WorkItem, user_id: int) -> ShownSuggestion | None:
     """What this person was shown before they answered, as long as it may be shown."""
     if not work_item.batch.suggests or routing_port().suggestion(work_item=work_item) is None:
         return None
