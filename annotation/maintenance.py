@@ -27,5 +27,5 @@ def run_maintenance() -> None:
     removal.retry_removals()
     guidelines.render_outdated()
     retention.forget_old()
-    routing_port().look_after_losses()
+    routing_port().maintain_losses()
     own_folders.remove_left()

@@ -194,7 +194,7 @@ class RoutingPort(Protocol):
 
     # --- What is looked after every few seconds ---
 
-    def look_after_losses(self) -> None:
+    def maintain_losses(self) -> None:
         """Go on with what waits for losses that no job computes, and remove computed ones that are old."""
 
 
@@ -313,7 +313,7 @@ class NoRouting:
     def forget_raw_output(self, *, before: datetime, most: int) -> bool:
         return False
 
-    def look_after_losses(self) -> None:
+    def maintain_losses(self) -> None:
         return None
 
 

@@ -49,7 +49,7 @@ from routing.runs.same_answers import same_answers
 from routing.runs.stored_label import look_after_end, look_after_label, price_of_label
 from routing.runs.suggestions import suggestion_of
 from routing.runs.two_people import newest_run, sentences_of
-from routing.runs.waiting_for_losses import look_after_losses
+from routing.runs.waiting_for_losses import maintain_losses
 from routing.sources.copies import copy_sources
 from routing.sources.hidden_columns import columns_hidden_now, hidden_columns
 from routing.sources.prompt_versions import source_asked_otherwise
@@ -348,8 +348,8 @@ class Routing:
     def forget_raw_output(self, *, before: datetime, most: int) -> bool:
         return forget_raw_output(before=before, most=most)
 
-    def look_after_losses(self) -> None:
-        look_after_losses()
+    def maintain_losses(self) -> None:
+        maintain_losses()
 
 
 def _shown_since(project: Project) -> datetime | None:

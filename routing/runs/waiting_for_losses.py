@@ -21,7 +21,7 @@ REST, RETRY = timedelta(minutes=10), timedelta(hours=1)
 """How often such runs are looked for, and how long after the last job of a project the next one begins."""
 
 
-def look_after_losses() -> None:
+def maintain_losses() -> None:
     """Begin a job where a run waits for one, and remove losses that nobody needs. Any number of processes may
     do so at the same time.
     """
