@@ -46,7 +46,7 @@ from routing.runs.plan_options import check_loss, loss_lacks, losses_offered
 from routing.runs.raw_output import forget_raw_output
 from routing.runs.roster import decider_of
 from routing.runs.same_answers import same_answers
-from routing.runs.stored_label import look_after_end, look_after_label, price_of_label
+from routing.runs.stored_label import after_label, after_work_ended, price_of_label
 from routing.runs.suggestions import suggestion_of
 from routing.runs.two_people import newest_run, sentences_of
 from routing.runs.waiting_for_losses import maintain_losses
@@ -104,7 +104,7 @@ class Routing:
                 calibration_ended(run, label.work_item)
             return
         if run.by_expert:
-            look_after_label(run, label, corrected=replaced is not None)
+            after_label(run, label, corrected=replaced is not None)
         if batch.pk == run.later_audit_batch_id:
             look_for_drift(run, label.item_id)
         if replaced is None:
@@ -141,7 +141,7 @@ class Routing:
         if work_item.batch_id in (run.routed_batch_id, run.expert_routed_batch_id):
             if run.by_expert and work_item.batch_id == run.routed_batch_id:
                 person_did_not_answer(run, work_item)
-            look_after_end(run, work_item)
+            after_work_ended(run, work_item)
             complete_if_done(run, work_item)
         elif work_item.batch_id == run.later_audit_batch_id:
             look_for_drift(run, work_item.item_id)
@@ -154,7 +154,7 @@ class Routing:
         run = run_of_batch(work_item.batch)
         if run is not None and run.by_expert and work_item.batch_id == run.routed_batch_id:
             hand_over_item(run, work_item)
-            look_after_end(run, work_item)
+            after_work_ended(run, work_item)
 
     def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
         return write_deliveries(sync=sync, user=user, again=again)
