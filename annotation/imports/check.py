@@ -12,7 +12,7 @@ from annotation.imports.formats import registry
 from annotation.imports.formats.base import Problem, Record
 from annotation.imports.limits import SAMPLE_CHARACTERS
 from annotation.imports.reading import reading
-from annotation.imports.rows import Candidate, RowMessage, candidate_of, known_to, sort_out
+from annotation.imports.rows import Candidate, RowMessage, candidate_of, classify_rows, known_items
 from annotation.models import Item, StoredFile
 from annotation.words import for_reader
 
@@ -72,9 +72,9 @@ def _add(check: Check, stored_file: StoredFile, mapping: ColumnMapping, records:
         made = [candidate_of(check.rows + place, record, mapping) for place, record in enumerate(chunk, 1)]
         check.rows += len(made)
         candidates = [entry for entry in made if isinstance(entry, Candidate)]
-        stored, twins_stored = known_to(project, candidates)
+        stored, twins_stored = known_items(project, candidates)
         known, twins = stored | known, twins_stored | twins
-        found = sort_out(
+        found = classify_rows(
             candidates, known=known, twins=twins, columns=columns, mapping=mapping, places=places
         )
         check.new += len(found.new)
