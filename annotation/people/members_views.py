@@ -17,7 +17,7 @@ from annotation.errors import HypacError
 from annotation.labelling.label_queries import in_words
 from annotation.models import Membership, User
 from annotation.people import attempt_limits as attempts, members as service
-from annotation.people.attempt_limits import told_to_wait
+from annotation.people.attempt_limits import with_retry_after
 from annotation.people.forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm
 from annotation.people.invitations import OPEN, STATES_IN_WORDS, state_of
 from annotation.people.invite_by_name import invite_person
@@ -64,7 +64,7 @@ def member_add(request: ProjectRequest) -> HttpResponseBase:
             invite_person(project=request.access.project, actor=request.user, **form.cleaned_data)
         except TooManyAttemptsError as error:
             add_error(form, error)
-            return told_to_wait(members_page(request, add=form), error.wait)
+            return with_retry_after(members_page(request, add=form), error.wait)
         except HypacError as error:
             add_error(form, error)
         else:
