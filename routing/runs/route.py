@@ -76,7 +76,7 @@ def route(*, run: Run, user: User | None) -> Job:
     except BackendError as error:
         raise ConflictError(
             _("%(message)s Nothing was routed; %(then)s.")
-            % {"message": error.message, "then": what_then(error)},
+            % {"message": error.message, "then": remedy_in_words(error)},
             code="source_not_reached",
         ) from error
     if changed:
@@ -109,7 +109,7 @@ def route(*, run: Run, user: User | None) -> Job:
         )
 
 
-def what_then(error: BackendError) -> str:
+def remedy_in_words(error: BackendError) -> str:
     """What to do about a source that cannot be asked now, as the end of a sentence."""
     return _("put that right first") if error.permanent else _("try again later")
 

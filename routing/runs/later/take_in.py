@@ -37,7 +37,7 @@ from routing.runs.missing_answers import missing_for, refuse_missing
 from routing.runs.pool import last_place
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.roster import who_is_asked
-from routing.runs.route import ROUTED_PRIORITY, coming, items_of, route_items, what_then
+from routing.runs.route import ROUTED_PRIORITY, coming, items_of, remedy_in_words, route_items
 from routing.runs.score import copy_scores_to_pool, score_missing, score_of
 from routing.runs.source_changes import STOPPED, changed_source
 from routing.sources.backends import BackendError
@@ -117,7 +117,7 @@ def _refuse_changed(run: Run) -> None:
     except BackendError as error:
         raise ConflictError(
             _("%(message)s Nothing was taken in; %(then)s.")
-            % {"message": error.message, "then": what_then(error)},
+            % {"message": error.message, "then": remedy_in_words(error)},
             code="source_not_reached",
         ) from error
     if changed:
