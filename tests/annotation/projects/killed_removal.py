@@ -36,7 +36,7 @@ def prepare() -> None:
 
 def work(job_id: int) -> None:
     from annotation.jobs import jobs
-    from annotation.projects import removal as removal
+    from annotation.projects import removal
 
     removal.ITEMS, removal.ROWS, removal.FILES = 8, 5, 3
     jobs.run(job_id)

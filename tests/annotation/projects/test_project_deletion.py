@@ -24,7 +24,7 @@ from annotation.outside.webhooks import sending
 from annotation.outside.webhooks.manage import create_webhook
 from annotation.people.invitations import accept, create_invitation
 from annotation.people.members import add_member as add
-from annotation.projects import removal as removal
+from annotation.projects import removal
 from annotation.projects.lifecycle import archive_project, delete_project
 from routing.models import Prediction, Run
 from testbed.factories import add_member, make_items, make_project, make_user, remove_deleted
