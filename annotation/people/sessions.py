@@ -29,7 +29,7 @@ def end_all(user: User) -> None:
     user.refresh_from_db(fields=["sessions_ended"])
 
 
-def stay(request: HttpRequest, user: User) -> None:
+def keep_current(request: HttpRequest, user: User) -> None:
     """Go on with the session at hand, under a new name, after `end_all` of this very `user`."""
     before = request.session.session_key
     update_session_auth_hash(request, user)
