@@ -48,7 +48,7 @@ def end_others(request: HttpRequest, user: User) -> None:
             target=name_of(user),
             data={"user": user.pk},
         )
-    stay(request, user)
+    keep_current(request, user)
 
 
 def note_sign_on(request: HttpRequest, user: User, *, sid: object, ends_at: datetime) -> None:

@@ -28,7 +28,7 @@ from annotation.people.log_in import may_use_password
 from annotation.people.second_factor import change, codes, passkeys
 from annotation.people.second_factor.forms import AppForm, CredentialForm, PasskeyForm, PasswordForm
 from annotation.people.second_factor.having import has_second_factor, must_have_second_factor
-from annotation.people.sessions import stay
+from annotation.people.sessions import keep_current
 
 SECONDS = 600
 _SECRET, _PASSKEY = "authenticator_secret", "passkey_begun"
@@ -217,7 +217,7 @@ def _secret_shown(request: HttpRequest) -> str:
 
 def _done(request: HttpRequest, made: list[str], words: str) -> HttpResponseBase:
     """Codes are in the answer to the form and nowhere else: no redirect, no message that is stored."""
-    stay(request, cast(User, request.user))
+    keep_current(request, cast(User, request.user))
     words = f"{words} {_('Other devices have to log in again.')}"
     if made:
         shown = {"codes": made, "words": words}
