@@ -31,10 +31,10 @@ from annotation.jobs.context import (
     out_of_memory,
 )
 from annotation.jobs.kinds import (
-    begun_by_looks as begun_by_looks,
     can_pause as can_pause,
     copying_items as copying_items,
     kind as kind,
+    on_demand_kinds as on_demand_kinds,
     register as register,
 )
 from annotation.models import Job, Project, User
