@@ -30,7 +30,7 @@ from annotation.outside.buckets import (
     NO_SUCH_OBJECT,
     OTHER_BYTES,
     Bucket,
-    Found,
+    ObjectInfo,
     checked_key,
     unreadable,
 )
@@ -133,7 +133,7 @@ class _Look:
             self.once[LISTED] = True
             self._keep_counts()
 
-    def _store(self, objects: dict[str, Found]) -> None:
+    def _store(self, objects: dict[str, ObjectInfo]) -> None:
         known = {row.key: row for row in self.sync.files.filter(key__in=objects)}
         new = {key: found for key, found in objects.items() if key not in known}
         changed = [
@@ -213,7 +213,7 @@ class _Look:
         checked_key(row.key)
         check_size(row.size)
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
-            for piece in self.bucket.pieces(Found(row.key, row.size, row.etag)):
+            for piece in self.bucket.pieces(ObjectInfo(row.key, row.size, row.etag)):
                 content.write(piece)
                 self.context.progress()
             return store_file(

@@ -24,7 +24,7 @@ from annotation.outside.buckets import (
     NO_SUCH_OBJECT,
     REFUSED,
     Bucket,
-    Found,
+    ObjectInfo,
     checked_key,
 )
 from annotation.outside.connections import place_of
@@ -228,7 +228,7 @@ def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out:
     return left_out
 
 
-def _begun(bucket: Bucket | Repository, found: Found) -> Iterator[bytes]:
+def _begun(bucket: Bucket | Repository, found: ObjectInfo) -> Iterator[bytes]:
     """The content, whose first piece is here: what the store does not hand out is told before any is used."""
     pieces = iter(bucket.pieces(found))
     first = next(pieces, b"")

@@ -14,7 +14,7 @@ from annotation.common.locks import locked_project
 from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError
 from annotation.models import BucketFile, BucketSync, Connection, Project, User
-from annotation.outside.buckets import Bucket, Found, Place
+from annotation.outside.buckets import Bucket, ObjectInfo, Place
 from annotation.outside.circles import refuse_circle
 from annotation.outside.hub import DataSet, Repository
 from annotation.outside.net import check_url
@@ -107,7 +107,7 @@ def delete_connection(*, connection: Connection, actor: User) -> None:
         connection.delete()
 
 
-def listed(*, connection: Connection, below: str) -> tuple[list[Found], bool]:
+def listed(*, connection: Connection, below: str) -> tuple[list[ObjectInfo], bool]:
     """The first objects of this folder in that of the connection, and whether there are more. Outside of any
     transaction.
 

@@ -17,7 +17,7 @@ from annotation.common.own_folders import OwnFolder
 from annotation.errors import ConflictError, HypacError, InputError
 from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job
-from annotation.outside.buckets import Found
+from annotation.outside.buckets import ObjectInfo
 from annotation.outside.connections import hub_of
 from annotation.outside.hub import NO_BRANCH, NO_DATA_SET, Repository, holds
 from annotation.words import Words
@@ -83,7 +83,7 @@ def push(
     return result
 
 
-def _looked_at(repository: Repository, prefix: str) -> tuple[str, dict[str, Found]]:
+def _looked_at(repository: Repository, prefix: str) -> tuple[str, dict[str, ObjectInfo]]:
     """The revision, asked before what lies there: what somebody else writes meanwhile is not overwritten."""
     if _there(repository, prefix) is None:
         repository.make()
@@ -97,7 +97,7 @@ class _Listed(NamedTuple):
     sha256: str = ""
 
 
-def _listed(repository: Repository, prefix: str, there: dict[str, Found]) -> _Listed:
+def _listed(repository: Repository, prefix: str, there: dict[str, ObjectInfo]) -> _Listed:
     found = there.get(f"{prefix}{FOLDER}{MANIFEST}")
     if found is None or found.size > MOST_BYTES:
         return _Listed()
@@ -114,7 +114,7 @@ def _listed(repository: Repository, prefix: str, there: dict[str, Found]) -> _Li
 def _refuse_others(
     context: JobContext,
     repository: Repository,
-    there: dict[str, Found],
+    there: dict[str, ObjectInfo],
     listed: _Listed,
     wanted: dict[str, Path],
     card: str,
@@ -143,7 +143,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _there(repository: Repository, prefix: str) -> dict[str, Found] | None:
+def _there(repository: Repository, prefix: str) -> dict[str, ObjectInfo] | None:
     """What lies where we write: name -> the file that was found; None where there is no such data set, or no
     such branch of it, yet.
     """

@@ -18,7 +18,7 @@ from annotation.imports.bucket_sync import (
 from annotation.imports.columns import ColumnMapping
 from annotation.jobs import jobs
 from annotation.models import BucketFile, BucketSync, Connection, Job, Membership, Project
-from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
+from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, ObjectInfo
 from annotation.outside.connections import update_connection
 from routing.ports import Routing
 from testbed.factories import add_member, make_project
@@ -166,7 +166,7 @@ class TestTaking:
         monkeypatch.setattr(Client, "found", with_dots)
         assert looked(sync).result["refused"] == 1
         assert "none of its parts" in sync.files.get().error
-        monkeypatch.setattr(Client, "found", lambda *args, **options: iter([Found("x" * 2000, 1, "e")]))
+        monkeypatch.setattr(Client, "found", lambda *args, **options: iter([ObjectInfo("x" * 2000, 1, "e")]))
         assert looked(sync).state == Job.State.QUEUED
         assert not names(project)
 

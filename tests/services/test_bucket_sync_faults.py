@@ -18,7 +18,7 @@ from annotation.imports.fetching import fetch
 from annotation.jobs import jobs
 from annotation.models import BucketSync, Job, StoredFile
 from annotation.outside import buckets
-from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
+from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, ObjectInfo
 from testbed.factories import make_project
 from testbed.object_store import Bucket
 from tests.services.test_bucket_sync import looked, names, put, rows, states, synchronised
@@ -38,7 +38,7 @@ def deny(monkeypatch: pytest.MonkeyPatch, *denied: str) -> None:
     """A store that does not hand these out, such as those that it has put into an archive."""
     pieces = Client.pieces
 
-    def refused(self: Client, found: Found) -> Iterator[bytes]:
+    def refused(self: Client, found: ObjectInfo) -> Iterator[bytes]:
         if found.key in denied:
             raise KEYS_REFUSED.error(raised_as=InputError, where="connection", said="403 InvalidObjectState")
         return pieces(self, found)
@@ -94,8 +94,8 @@ KEYS = ["in/" + "x" * 1100 + ".csv", "in/" + "é" * 600 + ".csv", "in/a\0b.csv",
 def test_a_key_that_cannot_be_kept_is_named_and_the_others_go_on(sync, monkeypatch, key):
     found = Client.found
 
-    def more(self: Client, *args: Any, **options: Any) -> Iterator[Found]:
-        yield Found(key, 5, "e")
+    def more(self: Client, *args: Any, **options: Any) -> Iterator[ObjectInfo]:
+        yield ObjectInfo(key, 5, "e")
         yield from found(self, *args, **options)
 
     monkeypatch.setattr(Client, "found", more)
@@ -127,7 +127,7 @@ def test_an_object_that_is_stored_compressed_is_read_as_it_is_stored(sync, bucke
 def test_an_object_that_is_not_as_listed_holds_up_no_other(sync, monkeypatch, change, why):
     found = Client.found
 
-    def lying(self: Client, *args: Any, **options: Any) -> Iterator[Found]:
+    def lying(self: Client, *args: Any, **options: Any) -> Iterator[ObjectInfo]:
         for one in found(self, *args, **options):
             yield one._replace(**change) if one.key == "in/a.csv" else one
 

@@ -384,9 +384,9 @@ class TestWriting:
     def test_contents_are_told_apart(self, tmp_path):
         path: Path = tmp_path / "it"
         path.write_bytes(b"abc")
-        from annotation.outside.buckets import Found
+        from annotation.outside.buckets import ObjectInfo
 
-        assert holds(path, Found("it", 3, blob(b"abc")))
-        assert holds(path, Found("it", 3, sha256(b"abc")))
-        assert not holds(path, Found("it", 3, blob(b"abd")))
-        assert not holds(path, Found("it", 4, blob(b"abc")))
+        assert holds(path, ObjectInfo("it", 3, blob(b"abc")))
+        assert holds(path, ObjectInfo("it", 3, sha256(b"abc")))
+        assert not holds(path, ObjectInfo("it", 3, blob(b"abd")))
+        assert not holds(path, ObjectInfo("it", 4, blob(b"abc")))
