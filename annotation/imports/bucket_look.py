@@ -114,7 +114,7 @@ class _Look:
         unsettled = self.sync.files.exclude(state=BucketFile.State.TAKEN)
         gone = dict(unsettled.values_list("key", "pk"))
         number = 0
-        listed = self.bucket.found(self.prefix, at_most=MAX_OBJECTS + 1)
+        listed = self.bucket.list_objects(self.prefix, at_most=MAX_OBJECTS + 1)
         while page := list(islice(listed, AT_ONCE)):
             if (number := number + len(page)) > MAX_OBJECTS:
                 raise TOO_MANY.error(most=f"{MAX_OBJECTS:,}", key=self.prefix)
@@ -213,7 +213,7 @@ class _Look:
         checked_key(row.key)
         check_size(row.size)
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
-            for piece in self.bucket.pieces(ObjectInfo(row.key, row.size, row.etag)):
+            for piece in self.bucket.chunks(ObjectInfo(row.key, row.size, row.etag)):
                 content.write(piece)
                 self.context.progress()
             return store_file(

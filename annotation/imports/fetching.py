@@ -178,12 +178,12 @@ def _import(context: JobContext, project: Project, stored: StoredFile) -> Job:
 
 
 def _object(context: JobContext, bucket: Bucket | Repository, key: str, out: IO[bytes]) -> None:
-    found = bucket.look(key)
+    found = bucket.head(key)
     if found is None:
         raise NO_OBJECT.error(raised_as=InputError, where="key", key=key)
     check_size(found.size)
     context.progress(total=found.size, stage=Words(gettext_noop("Reading from the store")))
-    done = _copy(context, bucket.pieces(found), out)
+    done = _copy(context, bucket.chunks(found), out)
     if done != found.size:
         raise OTHER_SIZE.error()
 
@@ -197,7 +197,7 @@ def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out:
     hand out. Raises an error of theirs where they are the first MOST_DENIED, or all.
     """
     objects, size = [], 0
-    for found in bucket.found(prefix, at_most=MAX_OBJECTS + 1):
+    for found in bucket.list_objects(prefix, at_most=MAX_OBJECTS + 1):
         if found.key.endswith("/"):  # a folder's mark, which some programs leave
             continue
         objects.append(found)
@@ -230,7 +230,7 @@ def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out:
 
 def _begun(bucket: Bucket | Repository, found: ObjectInfo) -> Iterator[bytes]:
     """The content, whose first piece is here: what the store does not hand out is told before any is used."""
-    pieces = iter(bucket.pieces(found))
+    pieces = iter(bucket.chunks(found))
     first = next(pieces, b"")
     return chain([first], pieces)
 

@@ -223,7 +223,7 @@ class Bucket:
     def __exit__(self, *_: object) -> None:
         self._requests.close()
 
-    def found(
+    def list_objects(
         self, prefix: str, *, at_most: int | None = None, seconds: float = LIST_SECONDS
     ) -> Iterator[ObjectInfo]:
         """The objects whose key begins so, in the order of their keys."""
@@ -254,7 +254,7 @@ class Bucket:
                 raise unreadable()
             asked["continuation-token"] = token
 
-    def look(self, key: str) -> ObjectInfo | None:
+    def head(self, key: str) -> ObjectInfo | None:
         """One object; None where there is none."""
         answer = self._requests.send("HEAD", key, missing_is_none=True)
         if answer is None:
@@ -263,7 +263,7 @@ class Bucket:
         etag = answer.headers.get("etag", "").strip('"')
         return ObjectInfo(key, _size(size or "0"), etag, answer.headers.get(SHA256, ""))
 
-    def pieces(self, found: ObjectInfo) -> Iterator[bytes]:
+    def chunks(self, found: ObjectInfo) -> Iterator[bytes]:
         """The content, as it was when it was found: raises ConflictError where it is changed meanwhile."""
         for start in range(0, found.size, PIECE):
             end = min(start + PIECE, found.size)

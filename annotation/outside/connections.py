@@ -115,7 +115,7 @@ def listed(*, connection: Connection, below: str) -> tuple[list[ObjectInfo], boo
     """
     prefix = connection.prefix + folder(below, where="folder")
     with place_of(connection) as place:
-        found = list(place.found(prefix, at_most=limits.LISTED + 1, seconds=PAGE_SECONDS))
+        found = list(place.list_objects(prefix, at_most=limits.LISTED + 1, seconds=PAGE_SECONDS))
     return found[: limits.LISTED], len(found) > limits.LISTED
 
 
@@ -125,7 +125,7 @@ def try_connection(*, connection: Connection) -> int:
     Raises NetError, InputError and others as `annotation.outside.buckets` does.
     """
     with place_of(connection) as bucket:
-        return len(list(bucket.found(connection.prefix, at_most=TRY_BYTES, seconds=PAGE_SECONDS)))
+        return len(list(bucket.list_objects(connection.prefix, at_most=TRY_BYTES, seconds=PAGE_SECONDS)))
 
 
 def place_of(connection: Connection) -> Bucket | Repository:

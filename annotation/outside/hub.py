@@ -91,7 +91,7 @@ class Repository:
     def __exit__(self, *_: object) -> None:
         """The library keeps its connections for all."""
 
-    def found(
+    def list_objects(
         self, prefix: str, *, at_most: int | None = None, seconds: float = LIST_SECONDS
     ) -> Iterator[ObjectInfo]:
         """The files of this folder, "" for all, and of those in it."""
@@ -111,13 +111,13 @@ class Repository:
                 count += 1
                 yield file
 
-    def look(self, key: str) -> ObjectInfo | None:
+    def head(self, key: str) -> ObjectInfo | None:
         """One file; None where there is none."""
         with _said(self._at):
             entries = self._api.get_paths_info(paths=[checked_key(key)], **self._named)
         return next((file for entry in entries if (file := _found(entry)) and file.key == key), None)
 
-    def pieces(self, found: ObjectInfo) -> Iterator[bytes]:
+    def chunks(self, found: ObjectInfo) -> Iterator[bytes]:
         """The content, as it was when it was found: raises ConflictError where it is changed meanwhile."""
         with OwnFolder("hub") as folder:
             with _said(self._at):

@@ -101,7 +101,7 @@ def _listed(repository: Repository, prefix: str, there: dict[str, ObjectInfo]) -
     found = there.get(f"{prefix}{FOLDER}{MANIFEST}")
     if found is None or found.size > MOST_BYTES:
         return _Listed()
-    content = b"".join(repository.pieces(found))
+    content = b"".join(repository.chunks(found))
     try:
         document = json.loads(content)
         names = document["files"] if document["format"] == "hypac-manifest" else {}
@@ -128,7 +128,7 @@ def _refuse_others(
     for key, found in there.items():
         if key == card:
             digest = hashlib.sha256()
-            for piece in repository.pieces(found) if found.size <= MOST_BYTES else ():
+            for piece in repository.chunks(found) if found.size <= MOST_BYTES else ():
                 digest.update(piece)
             pushed = project.jobs.filter(result__card=digest.hexdigest())
             is_ours = pushed.exists() or holds(wanted[key], found)
@@ -148,8 +148,8 @@ def _there(repository: Repository, prefix: str) -> dict[str, ObjectInfo] | None:
     such branch of it, yet.
     """
     try:
-        found = {entry.key: entry for entry in repository.found(f"{prefix}{FOLDER}")}
-        card = repository.look(f"{prefix}{CARD}")
+        found = {entry.key: entry for entry in repository.list_objects(f"{prefix}{FOLDER}")}
+        card = repository.head(f"{prefix}{CARD}")
     except InputError as error:
         if error.code not in (NO_DATA_SET.code, NO_BRANCH.code):
             raise
