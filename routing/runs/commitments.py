@@ -58,14 +58,14 @@ PATIENCE = 90.0
 PAUSE = 1.0
 
 
-def commits(run: Run) -> bool:
+def makes_commitments(run: Run) -> bool:
     """Whether a run makes commitments: all do but those that were drawn before there were any."""
     return not Draw.objects.filter(run=run, randomness__isnull=True).exists()
 
 
 def commit_before_draw(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
     """Make the first commitment, once."""
-    if commitment_of(run, BEFORE_DRAW) or not commits(run):
+    if commitment_of(run, BEFORE_DRAW) or not makes_commitments(run):
         return
     population = run.target == Run.Target.POPULATION
     with ExitStack() as stack:
