@@ -42,7 +42,7 @@ from routing.models.commitments import BEFORE_DRAW, BEFORE_LABELS
 from routing.runs.analysis_result import sources_document
 from routing.runs.beacons import BEACONS, checked_value, draw_from_of, fetched, moment
 from routing.runs.chains import chains_from_json
-from routing.runs.committed import commitment_of, document_of, project_named, said_lines
+from routing.runs.committed import commitment_of, committed_lines, document_of, project_named
 from routing.runs.draw import store_draw
 from routing.runs.events import run_committed
 from routing.runs.ledger import charge_draw, head_of, ledger, total_of
@@ -334,7 +334,7 @@ def _pool_lines(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     rows = pool.values_list("item", "item__external_id", "item__content_hash", "u")
     for start in range(0, run.pool_size, PART):
         part = list(rows.filter(position__gte=start, position__lt=start + PART))
-        yield from said_lines(run, run_sources, part)
+        yield from committed_lines(run, run_sources, part)
         context.stop_if_asked()
 
 
@@ -346,7 +346,7 @@ def _pilot_lines(run: Run, run_sources: list[RunSource]) -> list[bytes]:
     for start in range(0, len(rows), 500):
         part = run.pool_items.filter(item__in=[item for item, *_ in rows[start : start + 500]])
         in_pool |= dict(part.values_list("item", "u"))
-    return list(said_lines(run, run_sources, [(*row, in_pool.get(row[0])) for row in rows]))
+    return list(committed_lines(run, run_sources, [(*row, in_pool.get(row[0])) for row in rows]))
 
 
 def _text(lines: list[bytes]) -> str:

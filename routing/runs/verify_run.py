@@ -22,7 +22,7 @@ from routing.models import Commitment, Draw, Run
 from routing.models.commitments import BEFORE_DRAW
 from routing.runs.analysis_result import sources_document
 from routing.runs.commitments import fixed_before_draw
-from routing.runs.committed import document_of, said_lines
+from routing.runs.committed import committed_lines, document_of
 from routing.runs.covered import covered_items
 from routing.runs.expert.counts import tally_with_expert
 from routing.runs.expert.freeze import critical_values
@@ -158,7 +158,7 @@ def _said_faults(run: Run, lines: Iterator[bytes]) -> Iterator[str]:
     for start in range(0, run.pool_size, PART):
         part = list(rows.filter(position__gte=start, position__lt=start + PART))
         committed = islice(lines, len(part))
-        for old, new in zip(committed, said_lines(run, run_sources, part), strict=True):
+        for old, new in zip(committed, committed_lines(run, run_sources, part), strict=True):
             if old == new:
                 continue
             then, now = json.loads(old), json.loads(new)
