@@ -37,10 +37,10 @@ from routing.overview.next_step import next_step_of
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
-from routing.runs.kept_of_people import erasure_objection, files_naming, forget_person, own_data
 from routing.runs.later.audit import look_for_drift
 from routing.runs.losses_to_measure import HANDED_OUT
 from routing.runs.measurements import KIND as MEASURE
+from routing.runs.personal_data import erasure_objection, files_naming, forget_person, own_data
 from routing.runs.plan_again import begin_again, wording_change
 from routing.runs.plan_options import check_loss, loss_lacks, losses_offered
 from routing.runs.raw_output import forget_raw_output

@@ -9,8 +9,8 @@ from annotation.templatetags.hypac import number, percent
 from routing.core_language import translated
 from routing.models import Run
 from routing.runs.covered import erased_items_of
-from routing.runs.kept_of_people import erased_experts
 from routing.runs.labelled_elsewhere import calibration_labels_from_elsewhere
+from routing.runs.personal_data import erased_experts
 from routing.runs.queries import RunReport
 
 Reference = Run.Reference

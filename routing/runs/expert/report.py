@@ -21,7 +21,7 @@ from routing.runs.expert.analyse import PEOPLE, REFERENCES, SLICES
 from routing.runs.expert.audit import audit_state
 from routing.runs.expert.final import FinalState, final_state
 from routing.runs.expert.requests import count_undecided
-from routing.runs.kept_of_people import with_names_of_today
+from routing.runs.personal_data import with_names_of_today
 from routing.runs.two_people import outwards
 
 
