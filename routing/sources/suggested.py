@@ -22,7 +22,7 @@ from routing.sources.backends.cells import decimal_cell
 from routing.sources.backends.recorded import NAME
 from routing.sources.manage import save_source
 from routing.sources.mends import can_be_mended
-from routing.sources.suggestion_doubts import is_share, no_labels, no_shares
+from routing.sources.suggested_doubts import is_share, no_labels, no_shares
 from routing.visibility import measured_for_a_plan
 
 SAMPLE = 200
