@@ -21,7 +21,7 @@ from routing.common.states import OPEN
 from routing.core.losses import LossNotComputedError
 from routing.models import Prediction, RunSource, Source
 from routing.sources.backends import backend_class
-from routing.sources.known_answers import JudgedAnswer, remembered_value
+from routing.sources.judged_answers import JudgedAnswer, remembered_value
 from routing.sources.measured import MeasuredAccuracy, measured_accuracy
 from routing.sources.seen_answers import KNOWN_BEFORE, SeenAnswers, quoted_bases, seen_answers
 from routing.sources.usability import (
