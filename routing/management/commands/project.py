@@ -15,7 +15,7 @@ from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import create_project
 from annotation.projects.queries import projects_of
 from annotation.task_types import DEFAULT, TASK_TYPES
-from hypac_site.portable.placing import Imported, import_project
+from hypac_site.portable.importing import Imported, import_project
 from hypac_site.portable.writing import export_project
 
 STAYS = (

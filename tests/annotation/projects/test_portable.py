@@ -21,7 +21,7 @@ from annotation.models import (
 )
 from annotation.people.erase import erase_person
 from hypac_site.portable.ids import WITH_IDS, WITHOUT_IDS
-from hypac_site.portable.placing import import_project
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.tables import fields_of, name_of, refers_to, rows_of, travelling
 from hypac_site.portable.writing import export_project
 from routing.delivery.deliver import deliver

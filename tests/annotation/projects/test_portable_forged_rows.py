@@ -11,8 +11,8 @@ from annotation import failures
 from annotation.errors import InputError
 from annotation.models import Job, Project
 from hypac_site.portable import archive
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import PEOPLE
-from hypac_site.portable.placing import import_project
 from hypac_site.portable.said import COLUMNS, SENTENCES
 from hypac_site.portable.tables import cleaned
 from hypac_site.portable.writing import export_project
