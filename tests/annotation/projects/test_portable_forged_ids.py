@@ -11,10 +11,10 @@ from annotation.jobs import jobs
 from annotation.models import Job, Membership, Project, User
 from annotation.people.own_passwords import OwnPasswordError
 from hypac_site.portable import importing
+from hypac_site.portable.exporting import export_project
 from hypac_site.portable.ids import MANY, OF_RESULT, ONE
 from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import PEOPLE
-from hypac_site.portable.writing import export_project
 from routing.delivery.downloads import is_delivered_name
 from routing.models import Delivery, Run
 from testbed.factories import add_member, made_account, make_items, make_project, make_user

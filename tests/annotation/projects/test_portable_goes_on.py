@@ -23,9 +23,9 @@ from annotation.models import (
     Project,
 )
 from annotation.projects.lifecycle import archive_project, unarchive_project
+from hypac_site.portable.exporting import export_project
 from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import NAME
-from hypac_site.portable.writing import export_project
 from routing.core import losses
 from routing.delivery.deliver import deliver
 from routing.elsewhere.losses import take_losses

@@ -16,10 +16,10 @@ from django.db import DatabaseError
 from annotation.errors import HypacError, InputError
 from annotation.models import Project, User
 from hypac_site.portable import archive, importing
+from hypac_site.portable.exporting import export_project
 from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import NAME, PEOPLE
 from hypac_site.portable.tables import STAYS_BEHIND, travelling
-from hypac_site.portable.writing import export_project
 from hypac_site.version import version
 from testbed.factories import make_user
 from testbed.worlds import World
