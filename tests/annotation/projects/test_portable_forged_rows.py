@@ -14,7 +14,7 @@ from hypac_site.portable import archive
 from hypac_site.portable.exporting import export_project
 from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import PEOPLE
-from hypac_site.portable.said import COLUMNS, SENTENCES
+from hypac_site.portable.sentences import COLUMNS, SENTENCES
 from hypac_site.portable.tables import cleaned
 from routing.delivery import downloads
 from testbed.factories import make_project
