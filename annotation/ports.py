@@ -105,7 +105,7 @@ class RoutingPort(Protocol):
         where these change; None: nothing.
         """
 
-    def begin_again(self, *, project: Project, user: User) -> str:
+    def cancel_to_replan(self, *, project: Project, user: User) -> str:
         """Give up that work. Returns the address where it begins again; raises ConflictError where there is
         none any more.
         """
@@ -251,7 +251,7 @@ class NoRouting:
     def wording_change(self, *, project: Project, guidelines: str | None) -> WordingChange | None:
         return None
 
-    def begin_again(self, *, project: Project, user: User) -> str:
+    def cancel_to_replan(self, *, project: Project, user: User) -> str:
         raise NotAllowedError("Nothing has begun.")
 
     def hidden_batches(self, *, project: Project) -> set[int]:

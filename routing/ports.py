@@ -41,9 +41,9 @@ from routing.runs.later.audit import look_for_drift
 from routing.runs.losses_to_measure import HANDED_OUT
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.personal_data import erasure_objection, files_naming, forget_person, own_data
-from routing.runs.plan_again import begin_again, wording_change
 from routing.runs.plan_options import check_loss, loss_lacks, losses_offered
 from routing.runs.raw_output import forget_raw_output
+from routing.runs.replan import cancel_to_replan, wording_change
 from routing.runs.roster import decider_of
 from routing.runs.same_answers import same_answers
 from routing.runs.stored_label import after_label, after_work_ended, price_of_label
@@ -256,8 +256,8 @@ class Routing:
     def wording_change(self, *, project: Project, guidelines: str | None) -> WordingChange | None:
         return wording_change(project, guidelines=guidelines)
 
-    def begin_again(self, *, project: Project, user: User) -> str:
-        return begin_again(project=project, user=user)
+    def cancel_to_replan(self, *, project: Project, user: User) -> str:
+        return cancel_to_replan(project=project, user=user)
 
     def hidden_batches(self, *, project: Project) -> set[int]:
         return hidden_batches(project)
