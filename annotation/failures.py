@@ -17,8 +17,8 @@ from annotation.storable import storable
 
 Params = Mapping[str, Any]
 Part = dict[str, Any]
-"""What one failure says, as a parameter of another: made by `part_of_error`, `Failure.part` or `term`; or what
-`Words.params` stores."""
+"""What one failure says, as a parameter of another: made by `part_of_error`, `Failure.part` or `term`; or
+what `Words.params` stores."""
 
 # The parameter that names the line, item or field of an error that has one.
 WHERE = "where"
