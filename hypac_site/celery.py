@@ -29,9 +29,9 @@ def ends() -> bool:
 
 @worker_init.connect
 def _watch(**_: Any) -> None:
-    from annotation.jobs import context as job_context
+    from annotation.jobs import context
 
-    job_context.stop_when(ends)
+    context.stop_when(ends)
 
 
 @worker_init.connect

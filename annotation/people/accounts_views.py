@@ -23,7 +23,7 @@ from annotation.common.mail import ask_to_confirm, is_on
 from annotation.errors import HypacError
 from annotation.models import User
 from annotation.models.projects import LONG_COLUMNS
-from annotation.people import attempt_limits as attempts, own_data
+from annotation.people import attempt_limits, own_data
 from annotation.people.attempt_limits import throttled
 from annotation.people.erase import erase_person, erasure_in_words
 from annotation.people.forms import AccountDetailsForm, ChangePasswordForm, ResetPasswordForm
@@ -147,7 +147,7 @@ def password(request: HttpRequest) -> HttpResponseBase:
         )
         return redirect("account")
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
     return _PasswordView.as_view()(request)
 
 
@@ -263,7 +263,7 @@ class _ResetView(auth_views.PasswordResetConfirmView):
 def reset(request: HttpRequest, uidb64: str, token: str) -> HttpResponseBase:
     """Where the link leads that an owner made for somebody who lost their password."""
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
     response = _ResetView.as_view()(request, uidb64=uidb64, token=token)
     response.headers["Referrer-Policy"] = "strict-origin"
     return response

@@ -16,7 +16,7 @@ from annotation.common.replaced_labels import names_as_given
 from annotation.errors import HypacError
 from annotation.labelling.label_queries import in_words
 from annotation.models import Membership, User
-from annotation.people import attempt_limits as attempts, members as service
+from annotation.people import attempt_limits, members as service
 from annotation.people.attempt_limits import with_retry_after
 from annotation.people.forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm
 from annotation.people.invitations import OPEN, STATES_IN_WORDS, state_of
@@ -79,7 +79,7 @@ def member_create(request: ProjectRequest) -> HttpResponseBase:
     """The password is in this answer and nowhere else: no redirect, no message that is stored."""
     form = AccountForm(request.POST, prefix="new")
     if form.is_valid():
-        attempts.count(request)
+        attempt_limits.count(request)
         try:
             membership, password = service.create_account(
                 project=request.access.project, actor=request.user, **form.cleaned_data

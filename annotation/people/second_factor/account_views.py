@@ -23,7 +23,7 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
 from annotation.models import AuthenticatorApp, Passkey, User
 from annotation.outside.secrets import decrypt, encrypt
-from annotation.people import attempt_limits as attempts
+from annotation.people import attempt_limits
 from annotation.people.log_in import may_use_password
 from annotation.people.second_factor import change, codes, passkeys
 from annotation.people.second_factor.forms import AppForm, CredentialForm, PasskeyForm, PasswordForm
@@ -148,7 +148,7 @@ def passkey_create(request: HttpRequest, user: User) -> HttpResponseBase:
     problem = ""
     form = CredentialForm(request.POST)
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
         state = begun.pop("state", None)
         request.session.modified = True
         made = (

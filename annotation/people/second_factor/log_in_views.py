@@ -13,7 +13,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from annotation.common.access import public
 from annotation.models import User
-from annotation.people import attempt_limits as attempts
+from annotation.people import attempt_limits
 from annotation.people.attempt_limits import throttled
 from annotation.people.log_in import PasswordBackend
 from annotation.people.second_factor import change, codes, passkeys, steps
@@ -38,7 +38,7 @@ def second_step(request: HttpRequest) -> HttpResponseBase:
         return redirect("login")
     form, refused = CodeForm(request.POST if "code" in request.POST else None), ""
     if request.method == "POST":
-        attempts.count_second_step(request, user)
+        attempt_limits.count_second_step(request, user)
         if _lets_in(request, user, form):
             if steps.is_vouched_for(request):
                 return link(request, user)
@@ -64,7 +64,7 @@ def passkey_log_in(request: HttpRequest) -> HttpResponseBase:
         return redirect(steps.after_log_in(wanted))
     problem = ""
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
         user = _holder(request)
         if isinstance(user, User):
             steps.log_in(request, user)
