@@ -14,7 +14,7 @@ from annotation.common.attempts import TooManyAttemptsError
 from annotation.common.forms import add_error
 from annotation.common.replaced_labels import names_as_given
 from annotation.errors import HypacError
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.models import Membership, User
 from annotation.people import attempt_limits
 from annotation.people.attempt_limits import with_retry_after
@@ -211,7 +211,7 @@ def _member_page(
         labels, kept_back = latest_labels(project, user)
         context |= {
             "labels": [
-                (label, in_words(label.value, names), label.lead_time_ms and label.lead_time_ms / 1000)
+                (label, label_in_words(label.value, names), label.lead_time_ms and label.lead_time_ms / 1000)
                 for label in labels
             ],
             "kept_back": kept_back,

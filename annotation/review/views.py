@@ -16,7 +16,7 @@ from annotation.common.converters import whole_number
 from annotation.common.replaced_labels import names_as_given
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.comments import resolve_flag
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.labels_of_record import disagreements
 from annotation.labelling.page import value_of
 from annotation.models import Choice, Comment, Label, WorkItem
@@ -97,7 +97,7 @@ def review_decide(request: ProjectRequest) -> HttpResponseBase:
     except ConflictError as error:
         return _next(request, Flash(str(error), trouble=True), work_item.pk)
     names = dict(project.choices.values_list("key", "name"))
-    words = _("Decided: %(label)s") % {"label": _short(in_words(settlement.value, names))}
+    words = _("Decided: %(label)s") % {"label": _short(label_in_words(settlement.value, names))}
     return _next(request, Flash(words, change=work_item.pk), work_item.pk)
 
 
@@ -223,7 +223,7 @@ def _answers(request: ProjectRequest, dispute: Dispute, choices: list[Choice]) -
                 label=label,
                 who=who,
                 choices=[by_key[key] for key in keys if key in by_key],
-                text=in_words(label.value, names),
+                text=label_in_words(label.value, names),
                 key=str(number) if number <= 9 else "",
             )
         )

@@ -13,7 +13,7 @@ from annotation.common.forms import add_error
 from annotation.common.replaced_labels import choice_names
 from annotation.errors import HypacError, NotAllowedError
 from annotation.labelling.gold import resume
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.models import HeldOutItem, User
 from annotation.task_types import TASK_TYPES
 from routing.held_out.forms import HoldOutForm, SettingsForm
@@ -102,7 +102,7 @@ def _page(
     context: dict[str, Any] = {
         "page": page,
         "rows": [
-            (one, "" if one.answer is None else in_words(one.answer, names) or _("none of them"))
+            (one, "" if one.answer is None else label_in_words(one.answer, names) or _("none of them"))
             for one in page
         ],
         "form": form or HoldOutForm(),

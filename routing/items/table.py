@@ -14,7 +14,7 @@ from django.db.models.functions import Substr
 from annotation.common.query_timeout import TookTooLongError, at_most
 from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.labels_of_record import record_values
 from annotation.models import Item, Project
 from annotation.permissions import Access
@@ -258,7 +258,7 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
             excerpt=item.excerpt,
             erased=item.erased_at is not None,
             image=item.image,
-            label_name=None if value is None else in_words(value if shown is None else shown, names),
+            label_name=None if value is None else label_in_words(value if shown is None else shown, names),
             colors=_colors(value, colors),
             uncertainty=scores.get(item.pk),
             routed_to=None if position is None else titles.get(position, ""),

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from annotation.common.replaced_labels import names_as_given
 from annotation.labelling import queue
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.labels_of_record import disagreements
 from annotation.models import Job, Project, Skip, WorkItem
 from annotation.permissions import Access
@@ -124,7 +124,7 @@ def stuck_items_of(access: Access) -> list[StuckItem]:
     names = names_as_given(access.project)
     labels = permission.labels().filter(of).select_related("annotator", "work_item")
     for label in labels.order_by("work_item__slot", "pk"):
-        given = (label.annotator.get_username(), in_words(label.value, names))
+        given = (label.annotator.get_username(), label_in_words(label.value, names))
         answers[label.work_item.batch_id, label.item_id].append(given)
     return [
         StuckItem(
