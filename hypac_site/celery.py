@@ -38,7 +38,7 @@ def _watch(**_: Any) -> None:
 def _keep_places_free(**_: Any) -> None:
     from hypac_site import redis_broker
 
-    redis_broker.use(app.conf.broker_url)
+    redis_broker.install(app.conf.broker_url)
 
 
 @worker_process_init.connect
