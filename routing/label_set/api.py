@@ -17,7 +17,7 @@ from annotation.models import ReplacedChoice
 from routing.label_set.replace import (
     MOST_AT_ONCE,
     MOST_PARTS,
-    look_at_replacement,
+    preview_replacement,
     replace_label,
     store_new_choices,
     to_choose,
@@ -114,7 +114,7 @@ class ReplacementOutlooks(ProjectView):
     @extend_schema(request=ReplacementFields, responses=ReplacementOutlook)
     def post(self, request: Request, slug: str) -> Response:
         """What it would touch; nothing is stored."""
-        found = look_at_replacement(project=self.access.project, **self.parsed(ReplacementFields))
+        found = preview_replacement(project=self.access.project, **self.parsed(ReplacementFields))
         return Response(asdict(found.effects))
 
 

@@ -61,7 +61,7 @@ class Replacement:
         return len(self.into) > 1
 
 
-def look_at_replacement(*, project: Project, key: str, into: Sequence[str]) -> Replacement:
+def preview_replacement(*, project: Project, key: str, into: Sequence[str]) -> Replacement:
     """What it would mean; nothing is stored. `into` are keys or names of labels: of one that there is, or of
     several, of which each that there is not is added.
 
@@ -74,13 +74,13 @@ def look_at_replacement(*, project: Project, key: str, into: Sequence[str]) -> R
 
 
 def replace_label(*, access: Access, key: str, into: Sequence[str]) -> ReplacedChoice:
-    """Merge or split a label; raises as `look_at_replacement` does. Certificates that would promise too much
+    """Merge or split a label; raises as `preview_replacement` does. Certificates that would promise too much
     are marked.
     """
     project = access.project
     with transaction.atomic():
         locked_project(project.pk)
-        found = look_at_replacement(project=project, key=key, into=into)
+        found = preview_replacement(project=project, key=key, into=into)
         choice = found.choice
         keys = [spec.key for spec in found.into]
         present = [spec_of(one) for one in project.choices.all() if one.key != choice.key]

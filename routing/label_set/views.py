@@ -16,7 +16,7 @@ from annotation.task_types import TASK_TYPES
 from routing.label_set.forms import MergeForm, SplitForm
 from routing.label_set.replace import (
     Replacement,
-    look_at_replacement,
+    preview_replacement,
     replace_label,
     store_new_choices,
     to_choose,
@@ -46,7 +46,7 @@ def label_set(request: ProjectRequest) -> HttpResponseBase:
                 }
                 messages.success(request, words)
                 return redirect("label_set", project.slug)
-            found = look_at_replacement(project=project, key=key, into=into)
+            found = preview_replacement(project=project, key=key, into=into)
         except NotAllowedError:
             raise
         except HypacError as error:

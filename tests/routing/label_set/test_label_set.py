@@ -17,7 +17,7 @@ from annotation.projects.manage import ChoiceSpec, set_choices
 from annotation.review.agreement_queries import agreement
 from routing.items.table import item_rows
 from routing.label_set.replace import (
-    look_at_replacement,
+    preview_replacement,
     replace_label,
     store_new_choices,
     to_choose,
@@ -156,7 +156,7 @@ class TestUnderARun:
         make_items(project, 2)
         asked(project)
         with pytest.raises(ConflictError, match="Run 1 rests on the labels"):
-            look_at_replacement(project=project, key="cat", into=["dog"])
+            preview_replacement(project=project, key="cat", into=["dog"])
         with pytest.raises(ConflictError, match="Run 1 rests on the labels"):
             replace_label(access=access_of(project), key="cat", into=["dog"])
 
@@ -164,7 +164,7 @@ class TestUnderARun:
         world = make_world(80)
         run = world.complete(m=30)
         before = files_in(world, run, ("csv", "jsonl"))
-        found = look_at_replacement(project=world.project, key="cat", into=["dog"]).effects
+        found = preview_replacement(project=world.project, key="cat", into=["dog"]).effects
         rows = rows_of(run)
         people = [row for row in rows if row.label == "cat" and row.source == "person"]
         assert (found.labels, found.runs, found.deliveries) == (len(people), [1], 1)
@@ -185,7 +185,7 @@ class TestUnderARun:
     def test_a_loss_that_counts_distance_is_marked(self) -> None:
         world = make_world(60, answers=STARS)
         run = world.complete(m=30, loss="numeric", loss_params={"absolute": "0.5"})
-        found = look_at_replacement(project=world.project, key="1", into=["2"]).effects
+        found = preview_replacement(project=world.project, key="1", into=["2"]).effects
         assert found.invalid == [1]
         replace_label(access=access_of(world.project), key="1", into=["2"])
         [reason] = Run.objects.get(pk=run.pk).invalid_reasons
@@ -372,8 +372,8 @@ def test_the_preview_counts_known_answers_that_give_the_label(client_of, task_ty
             answer=value,
             created_by=project.created_by,
         )
-    assert look_at_replacement(project=project, key="cat", into=["emu"]).effects.known_answers == 2
-    assert look_at_replacement(project=project, key="emu", into=["cat"]).effects.known_answers == 0
+    assert preview_replacement(project=project, key="cat", into=["emu"]).effects.known_answers == 2
+    assert preview_replacement(project=project, key="emu", into=["cat"]).effects.known_answers == 0
     client = client_of(project.created_by)
     split = client.post(
         reverse("label_set", args=[project.slug]), {"form": "split", "key": "cat", "into": "lion\nlynx"}
