@@ -28,4 +28,4 @@ def run_maintenance() -> None:
     guidelines.render_outdated()
     retention.forget_old()
     routing_port().maintain_losses()
-    own_folders.remove_left()
+    own_folders.remove_abandoned()
