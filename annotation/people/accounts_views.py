@@ -33,7 +33,7 @@ from annotation.people.password_links import chose_before_link, link_in_words, t
 from annotation.people.second_factor import steps
 from annotation.people.second_factor.change import note
 from annotation.people.second_factor.forms import PasswordForm
-from annotation.people.second_factor.having import has_second_factor
+from annotation.people.second_factor.policy import has_second_factor
 from annotation.people.sessions import end_others
 from annotation.people.sign_on import log_out_address
 from annotation.people.sign_on_views import ID_TOKEN, SIGNED_ON_AT, address_here

@@ -28,7 +28,7 @@ from annotation.errors import HypacError, NotAllowedError
 from annotation.models import Membership, Project, User, usernames
 from annotation.people.members import change_role, join, name_of, save_new, set_active
 from annotation.people.second_factor.change import forget as forget_second_factor, note
-from annotation.people.second_factor.having import has_second_factor
+from annotation.people.second_factor.policy import has_second_factor
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from annotation.people import attempt_limits
 from annotation.people.log_in import may_use_password
 from annotation.people.second_factor import change, codes, passkeys
 from annotation.people.second_factor.forms import AppForm, CredentialForm, PasskeyForm, PasswordForm
-from annotation.people.second_factor.having import has_second_factor, must_have_second_factor
+from annotation.people.second_factor.policy import has_second_factor, must_have_second_factor
 from annotation.people.sessions import keep_current
 
 SECONDS = 600

@@ -16,8 +16,8 @@ from annotation.models import AuthenticatorApp, Passkey, RecoveryCode, User
 from annotation.outside.secrets import encrypt
 from annotation.people.members import name_of
 from annotation.people.second_factor import codes
-from annotation.people.second_factor.having import has_second_factor
 from annotation.people.second_factor.passkeys import NewPasskey
+from annotation.people.second_factor.policy import has_second_factor
 from annotation.people.sessions import end_all
 
 MOST_PASSKEYS = 20

@@ -15,7 +15,7 @@ from annotation.common.access import PageRequest
 from annotation.common.api.problems import PROBLEM, problem
 from annotation.models import User
 from annotation.people.authentication import shows_token
-from annotation.people.second_factor.having import has_second_factor, must_have_second_factor
+from annotation.people.second_factor.policy import has_second_factor, must_have_second_factor
 
 # Pages on which it is set up, and what has to go before it, or may always be done.
 OPEN = {

@@ -15,7 +15,7 @@ from annotation.models import User
 from annotation.people.attempt_limits import note_right_password
 from annotation.people.log_in import PASSWORD_BACKEND, PasswordBackend, SignOnBackend
 from annotation.people.password_links import link_in_words, shall_hear_of_link
-from annotation.people.second_factor.having import has_second_factor
+from annotation.people.second_factor.policy import has_second_factor
 
 SECONDS = 600
 _STEP = "second_step"  # in the session
