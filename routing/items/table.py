@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count
 from django.db.models.functions import Substr
 
-from annotation.common.query_timeout import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, limit_query_time
 from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.label_queries import label_in_words
@@ -189,7 +189,7 @@ def in_the_way(permission: ViewPermission, filters: Mapping[str, str]) -> list[s
     for left_out in known:
         rest = [condition for name, condition in known.items() if name != left_out]
         try:
-            with at_most(IN_THE_WAY_SECONDS):
+            with limit_query_time(IN_THE_WAY_SECONDS):
                 if permission.project.items.filter(*rest).order_by().exists():
                     found.append(left_out)
         except TookTooLongError:
