@@ -85,7 +85,7 @@ def revoke_token(*, token: ApiToken, actor: User) -> None:
             )
 
 
-def holds(token: ApiToken) -> bool:
+def is_valid(token: ApiToken) -> bool:
     return (
         token.expiry > timezone.now()
         and token.user.is_active
