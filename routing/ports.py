@@ -37,7 +37,7 @@ from routing.overview.next_step import next_step_of
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
-from routing.runs.later.audit import look_for_drift
+from routing.runs.later.audit import check_for_drift
 from routing.runs.losses_to_measure import HANDED_OUT
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.personal_data import erasure_objection, files_naming, forget_person, own_data
@@ -106,7 +106,7 @@ class Routing:
         if run.by_expert:
             after_label(run, label, corrected=replaced is not None)
         if batch.pk == run.later_audit_batch_id:
-            look_for_drift(run, label.item_id)
+            check_for_drift(run, label.item_id)
         if replaced is None:
             complete_if_done(run, label.work_item)
 
@@ -117,7 +117,7 @@ class Routing:
             return
         if batch.pk == run.later_audit_batch_id:
             for row in settlements:
-                look_for_drift(run, row.item_id)
+                check_for_drift(run, row.item_id)
         if batch.pk in (run.routed_batch_id, run.later_audit_batch_id):
             complete_if_done(run)
             return
@@ -144,7 +144,7 @@ class Routing:
             after_work_ended(run, work_item)
             complete_if_done(run, work_item)
         elif work_item.batch_id == run.later_audit_batch_id:
-            look_for_drift(run, work_item.item_id)
+            check_for_drift(run, work_item.item_id)
             complete_if_done(run, work_item)
         else:
             calibration_ended(run, work_item)

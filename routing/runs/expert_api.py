@@ -18,7 +18,7 @@ from routing.models import Certificate, FinalCertificate, Run
 from routing.runs.absent import OpenWork, open_work_of
 from routing.runs.expert.ask import ask_expert
 from routing.runs.expert.final import FinalState, analyse_final_audit, draw_final_audit, final_state
-from routing.runs.expert.leaving import wait_no_longer
+from routing.runs.expert.leaving import give_up_open_items
 from routing.runs.expert.report import people_of, rank_nobody
 
 
@@ -151,7 +151,9 @@ class RunHandOver(_RunView):
         entry = run.roster.filter(user__username=fields["user"]).select_related("user").first()
         if entry is None:
             raise Http404
-        return Response({"items": wait_no_longer(run=run, user=entry.user, actor=cast(User, request.user))})
+        return Response(
+            {"items": give_up_open_items(run=run, user=entry.user, actor=cast(User, request.user))}
+        )
 
 
 def _final_audit(run: Run, state: FinalState) -> dict[str, Any]:

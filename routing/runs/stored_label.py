@@ -2,7 +2,7 @@
 
 from annotation.models import Label, WorkItem
 from routing.models import ExpertRequest, Run, Spend
-from routing.runs.expert.audit import look_for_alarm
+from routing.runs.expert.audit import check_for_alarm
 from routing.runs.expert.final import after_correction
 from routing.runs.expert.requests import person_labelled
 
@@ -32,13 +32,13 @@ def after_label(run: Run, label: Label, *, corrected: bool) -> None:
     if label.work_item.batch_id == run.routed_batch_id:
         person_labelled(run, label)
     if run.audited_items.filter(item=label.item_id).exists():
-        look_for_alarm(run, label.item_id)
+        check_for_alarm(run, label.item_id)
 
 
 def after_work_ended(run: Run, work_item: WorkItem) -> None:
     """Where nobody labels an item of the audit, what waited behind it counts."""
     if run.audited_items.filter(item=work_item.item_id).exists():
-        look_for_alarm(run, work_item.item_id)
+        check_for_alarm(run, work_item.item_id)
 
 
 def _stage(run: Run, label: Label) -> Stage:

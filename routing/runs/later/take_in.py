@@ -30,7 +30,7 @@ from routing.core import sampling
 from routing.models import Intake, PoolItem, Run, RunSource, Spend
 from routing.runs.complete import complete_if_done
 from routing.runs.label_counts import tally_of
-from routing.runs.later.audit import choose_marked, look_for_drift, mark_later_items, policy_answers
+from routing.runs.later.audit import check_for_drift, choose_marked, mark_later_items, policy_answers
 from routing.runs.later.intakes import KIND, unfinished_intake
 from routing.runs.later.items import new_items_of, objection_now
 from routing.runs.missing_answers import missing_for, refuse_missing
@@ -253,7 +253,7 @@ def _finish(
             data={"intake": intake.number, "items": intake.items, "people": intake.people},
         )
         if marked:
-            look_for_drift(run)  # what went to people counts at once
+            check_for_drift(run)  # what went to people counts at once
         complete_if_done(run)
 
 
