@@ -30,7 +30,7 @@ from hypac_site.portable.tables import Row, travelling
 from hypac_site.portable.verifying import verified_certificates, verify_rest, verify_runs
 from routing.delivery.parts import READ, RECORD
 from routing.models import Certificate
-from routing.runs.waiting_for_losses import go_on
+from routing.runs.waiting_for_losses import resume_runs
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ def _stored(archive: Archive, checked: Checked, files: "_Files", owner: User | N
         verify_rest(project)
         prepare_guidelines(project, before=project.guidelines)
         project.save(update_fields=RENDERED)
-        go_on(project)
+        resume_runs(project)
         _own(project, owner)
         for user in maps.people.found.values():
             note_belonging(user=user, project=project)

@@ -31,7 +31,7 @@ def maintain_losses() -> None:
         cache.set("kept-losses", value=True, timeout=RETRY.total_seconds())
 
 
-def go_on(project: Project) -> None:
+def resume_runs(project: Project) -> None:
     """Have a job go on with the runs of a project that has just come with a file."""
     if project.archived_at is None and any(map(_needs_a_job, _waiting(Run.objects.filter(project=project)))):
         have_computed(project)
