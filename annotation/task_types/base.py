@@ -34,8 +34,8 @@ OF_FORM = "form"
 MISSING = ValueReason("no answer", "no_answer")
 
 
-def unknown_label(quoted: str, given: str) -> ValueReason:
-    return ValueReason(_("unknown label %(shown)s") % {"shown": quoted}, "unknown_label", given)
+def unknown_label(shown: str, given: str) -> ValueReason:
+    return ValueReason(_("unknown label %(shown)s") % {"shown": shown}, "unknown_label", given)
 
 
 # --- The choices of a project, as what people, models and columns write may name them -----------------------

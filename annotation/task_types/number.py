@@ -221,5 +221,5 @@ def _read(match: "re.Match[str]", said: str) -> Reading:
 
 
 def _odd(said: str) -> Reading:
-    quoted = " ".join(said.split())
-    return Reading(None, f"{quoted if len(quoted) <= 40 else quoted[:40] + '...'!r} is not one plain number")
+    shown = " ".join(said.split())
+    return Reading(None, f"{shown if len(shown) <= 40 else shown[:40] + '...'!r} is not one plain number")

@@ -40,7 +40,7 @@ class RawParser(BaseParser):
 
 
 class TakesStream:
-    """Of a view that reads its body with `receive_body`: however large a file may be, the body may be as well."""
+    """Of a view that reads its body with `receive_body`: it may be as large as a file may be."""
 
     takes_files = True
     stream_type = NDJSON
