@@ -23,7 +23,7 @@ from routing.core.exact import plain
 from routing.core.losses import imported_paths
 from routing.core.verify import TOLERANCE, document_differences
 from routing.models import Certificate, FinalCertificate, Run, RunSource
-from routing.runs.analysis import analysed, shown_of
+from routing.runs.analysis import compute_analysis, figures_and_messages
 from routing.runs.analysis_result import AnalysisResult
 from routing.runs.certificate_columns import columns_of
 from routing.runs.expert.final import final_columns
@@ -70,7 +70,7 @@ def _verified(certificate: Certificate) -> Shown:
     _name_as_then(run_sources, document)
     calibration, own = (expert_rows if run.by_expert else load_calibration)(run, run_sources)
     refuse(_row_differences(rows, calibration.rows))
-    found = analysed(run, run_sources, Calibration.from_rows(rows), own)
+    found = compute_analysis(run, run_sources, Calibration.from_rows(rows), own)
     again = _as_then(run, document, found.document)
     refuse(document_differences(document, again, tolerance=_tolerance(run)))
     refuse(_draw_differences(run, document, rows))
@@ -196,7 +196,7 @@ def _same(stored: Any, value: Any) -> bool:
 
 
 def _shown(certificate: Certificate, run: Run, found: AnalysisResult) -> Shown:
-    figures, messages = json.loads(json.dumps(shown_of(run, found)))
+    figures, messages = json.loads(json.dumps(figures_and_messages(run, found)))
     for name in ("sentence", "reason"):
         if name in certificate.messages and certificate.messages[name] != messages.get(name):
             raise DiffersError(f"its column messages has another {name} than its document")
