@@ -22,7 +22,7 @@ app.autodiscover_tasks()
 _ends = multiprocessing.RawValue(ctypes.c_bool, False)
 
 
-def ends() -> bool:
+def is_ending() -> bool:
     """Whether this worker is to end."""
     return bool(_ends.value)
 
@@ -31,7 +31,7 @@ def ends() -> bool:
 def _watch(**_: Any) -> None:
     from annotation.jobs import context
 
-    context.stop_when(ends)
+    context.stop_when(is_ending)
 
 
 @worker_init.connect
