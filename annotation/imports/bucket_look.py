@@ -34,7 +34,7 @@ from annotation.outside.buckets import (
     checked_key,
     unreadable,
 )
-from annotation.outside.connections import place_of
+from annotation.outside.connections import store_of
 from annotation.outside.hub import Repository
 from annotation.outside.net.client import HEADER_NOT_SENT
 from annotation.permissions import access_to
@@ -354,7 +354,7 @@ def run_look(context: JobContext) -> dict[str, Any]:
     if sync is None:
         raise NO_SYNC.error()
     _refuse_unless_allowed(context)
-    with place_of(sync.connection) as bucket:
+    with store_of(sync.connection) as bucket:
         look = _Look(context, sync, bucket)
         look.write(again=bool(context.params["again"]))
         if sync.takes:

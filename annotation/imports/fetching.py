@@ -27,7 +27,7 @@ from annotation.outside.buckets import (
     ObjectInfo,
     checked_key,
 )
-from annotation.outside.connections import place_of
+from annotation.outside.connections import store_of
 from annotation.outside.hub import REFUSED as HUB_REFUSED, TOKEN_REFUSED, Repository
 from annotation.words import Words
 
@@ -127,7 +127,7 @@ def run_fetch(context: JobContext) -> dict[str, Any]:
     result = dict(context.job.result)
     stored = StoredFile.objects.filter(project=project, pk=result.get("file", 0)).first()
     if stored is None:
-        with place_of(connection) as bucket, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
+        with store_of(connection) as bucket, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
             archive, left_out = not key or key.endswith("/"), list[LeftOut]()
             if archive:
                 left_out = _archive(context, bucket, key, content)

@@ -114,7 +114,7 @@ def listed(*, connection: Connection, below: str) -> tuple[list[ObjectInfo], boo
     Raises InputError for what is no folder, and as `try_connection` does.
     """
     prefix = connection.prefix + folder(below, where="folder")
-    with place_of(connection) as place:
+    with store_of(connection) as place:
         found = list(place.list_objects(prefix, at_most=limits.LISTED + 1, seconds=PAGE_SECONDS))
     return found[: limits.LISTED], len(found) > limits.LISTED
 
@@ -124,11 +124,11 @@ def try_connection(*, connection: Connection) -> int:
 
     Raises NetError, InputError and others as `annotation.outside.buckets` does.
     """
-    with place_of(connection) as bucket:
+    with store_of(connection) as bucket:
         return len(list(bucket.list_objects(connection.prefix, at_most=TRY_BYTES, seconds=PAGE_SECONDS)))
 
 
-def place_of(connection: Connection) -> Bucket | Repository:
+def store_of(connection: Connection) -> Bucket | Repository:
     """Where files are read, whatever it is. Raises InputError where the stored secret can no longer be read,
     or this server asks no Hub.
     """

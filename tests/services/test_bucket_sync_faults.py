@@ -142,7 +142,7 @@ def test_a_listing_ends_in_time(sync, monkeypatch):
     clock = iter(range(0, 10**6, 400))
     monkeypatch.setattr(buckets, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with pytest.raises(HypacError) as told:
-        list(bucket_look.place_of(sync.connection).list_objects("in/", seconds=300))
+        list(bucket_look.store_of(sync.connection).list_objects("in/", seconds=300))
     assert told.value.code == "store_lists_too_slowly"
     assert not told.value.permanent
 
