@@ -65,7 +65,7 @@ class RoutingPort(Protocol):
         `again`: those whose writing failed, too. Returns how many that is.
         """
 
-    def unwritten(self, *, sync: BucketSync) -> tuple[int, str]:
+    def unwritten_deliveries(self, *, sync: BucketSync) -> tuple[int, str]:
         """How many deliveries are to be in a bucket and are written by no job, and what to do, in words."""
 
     # --- What the roster says ---
@@ -216,7 +216,7 @@ class NoRouting:
     def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
         return 0
 
-    def unwritten(self, *, sync: BucketSync) -> tuple[int, str]:
+    def unwritten_deliveries(self, *, sync: BucketSync) -> tuple[int, str]:
         return 0, ""
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:

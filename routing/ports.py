@@ -23,7 +23,7 @@ from annotation.models import (
 from annotation.permissions import ROLES_BY_ACTION, Access
 from annotation.ports import LossOffer, Suggestion, WordingChange
 from routing.common.states import CANCELLABLE, UNDER_WAY, State
-from routing.delivery.write_back import unwritten, write_deliveries
+from routing.delivery.write_back import unwritten_deliveries, write_deliveries
 from routing.items.changes import CHANGE_KIND as CHANGE
 from routing.models import (
     Certificate,
@@ -159,8 +159,8 @@ class Routing:
     def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
         return write_deliveries(sync=sync, user=user, again=again)
 
-    def unwritten(self, *, sync: BucketSync) -> tuple[int, str]:
-        return unwritten(sync)
+    def unwritten_deliveries(self, *, sync: BucketSync) -> tuple[int, str]:
+        return unwritten_deliveries(sync)
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
         run = run_of_batch(batch)

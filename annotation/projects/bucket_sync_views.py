@@ -159,7 +159,7 @@ def bucket_sync(request: ProjectRequest, connection_id: int) -> HttpResponseBase
     context: dict[str, Any] = {"connection": connection, "sync": sync, "form": form}
     if sync is not None:
         last = looks_of(sync).first()
-        unwritten, what_to_do = routing_port().unwritten(sync=sync)
+        unwritten, what_to_do = routing_port().unwritten_deliveries(sync=sync)
         context |= {
             "counts": counts_of(sync),
             "files": sync.files.select_related("job")[: limits.LISTED],
