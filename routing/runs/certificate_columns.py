@@ -13,8 +13,8 @@ from routing.runs.expert.analyse import SLICES
 
 
 def columns_of(document: Mapping[str, Any], rows: Sequence[CalibrationRow]) -> dict[str, Any]:
-    """All of `Certificate` but the figures and messages, which `analysis.figures_and_messages` makes. `rows` are those of
-    the draw.
+    """All of `Certificate` but the figures and messages, which `analysis.figures_and_messages` makes.
+    `rows` are those of the draw.
     """
     content = canonical_bytes(document)
     return {
