@@ -20,7 +20,7 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Job, User, WorkBatch
 from annotation.words import Words
-from routing.common.states import ANALYSED, State, move
+from routing.common.states import ANALYSED, State, change_state
 from routing.core.every_score.select import AnswersMissingError
 from routing.models import Certificate, Run, RunSource
 from routing.runs import every_score_runs
@@ -71,7 +71,7 @@ def analyse(*, run: Run, user: User | None) -> Job:
         # The batch before the run, as a correction and a decision take their locks: in another order, two of
         # them could wait for each other.
         queue.lock_batch(batch=batch)
-        move(
+        change_state(
             run,
             before=_to_be_analysed(run),
             after=State.ANALYSING,
@@ -148,7 +148,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
         certificate = Certificate.objects.create(
             run=run, figures=shown, messages=messages, **columns_of(found.document, found.rows)
         )
-        move(
+        change_state(
             run,
             before=State.ANALYSING,
             after=State.ANALYSED,

@@ -22,7 +22,7 @@ from annotation.labelling import queue
 from annotation.models import Job, User, WorkItem
 from annotation.words import Words
 from routing.common.sql import analyse_tables, insert_select
-from routing.common.states import BUSY, State, move, was_cancelled
+from routing.common.states import BUSY, State, change_state, was_cancelled
 from routing.core import sampling
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.core.keys import Thresholds
@@ -89,7 +89,7 @@ def route(*, run: Run, user: User | None) -> Job:
     with transaction.atomic():
         locked_project(run.project_id)  # two may be routed at once
         refuse_routing_beside_suggestions(run)
-        move(
+        change_state(
             run,
             before=State.ANALYSED,
             after=State.ROUTING,
@@ -219,7 +219,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
         items = items_of([part.filter(~Exists(given_up)) for part in parts])
         now = timezone.now()
         if not len(items):
-            move(
+            change_state(
                 run,
                 before=State.ROUTING,
                 after=State.COMPLETE,
@@ -243,7 +243,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
             third_decides=run.reference == Run.Reference.SETTLED,
             suggests=run.suggestions,
         )
-        move(
+        change_state(
             run,
             before=State.ROUTING,
             after=State.LABELLING,

@@ -19,7 +19,7 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Project, User
 from annotation.words import Words
-from routing.common.states import State, move, was_cancelled
+from routing.common.states import State, change_state, was_cancelled
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.models import DrawItem, Measurement, PilotItem, PoolItem, Run, RunSource, Source, Spend
@@ -369,7 +369,7 @@ def _ask_people(context: JobContext, run: Run) -> None:
             people=who_is_asked(run),
             third_decides=run.reference == Run.Reference.SETTLED,
         )
-        move(
+        change_state(
             run,
             before=State.PREPARING,
             after=State.CALIBRATING,
