@@ -22,7 +22,7 @@ from annotation.common import audit
 from annotation.errors import NotAllowedError
 from annotation.models import Membership, Project, User
 from annotation.people.log_in import may_use_password
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 from annotation.people.second_factor.change import note
 
 
@@ -61,7 +61,7 @@ def reset_link(*, project: Project, actor: User, user: User) -> tuple[str, str]:
             project=project,
             actor=actor,
             action="account.reset_link_made",
-            target=name_of(user),
+            target=audit_name(user),
             data={"user": user.pk},
         )
     return urlsafe_base64_encode(force_bytes(user.pk)), tokens.make_token(user)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from annotation.common import audit, once
 from annotation.models import SignOnSession, User
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 
 _LONGEST = 255
 # As long as a log-in may be under way here after the provider let somebody in: the way back, and ten minutes
@@ -45,7 +45,7 @@ def end_others(request: HttpRequest, user: User) -> None:
             project=None,
             actor=user,
             action="account.other_sessions_ended",
-            target=name_of(user),
+            target=audit_name(user),
             data={"user": user.pk},
         )
     keep_current(request, user)

@@ -16,7 +16,7 @@ from annotation.common.bulk import copy_rows
 from annotation.common.files import Content, put_content
 from annotation.errors import HypacError, InputError
 from annotation.models import Item, Membership, Project, StoredFile, User
-from annotation.people.members import join, name_of
+from annotation.people.members import audit_name, join
 from annotation.people.own_passwords import note_belonging, require_chosen
 from annotation.projects.guidelines import RENDERED, prepare_guidelines
 from annotation.projects.manage import RESERVED_SLUGS
@@ -190,7 +190,7 @@ def _own(project: Project, owner: User | None) -> None:
             project=project,
             actor=owner,
             action="member.role_changed",
-            target=name_of(owner),
+            target=audit_name(owner),
             data={"from": before, "to": member.role, "user": owner.pk},
         )
 

@@ -14,7 +14,7 @@ from annotation.common.one_line import checked_line
 from annotation.errors import InputError
 from annotation.models import AuthenticatorApp, Passkey, RecoveryCode, User
 from annotation.outside.secrets import encrypt
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 from annotation.people.second_factor import codes
 from annotation.people.second_factor.passkeys import NewPasskey
 from annotation.people.second_factor.policy import has_second_factor
@@ -124,7 +124,7 @@ def note(user: User, action: str, *, by: User | None, told_once: str = "", **dat
     """Audit what happened to how `user` logs in, and write to them."""
     about = {"user": user.pk, **data}
     with transaction.atomic():
-        audit.record(project=None, actor=by, action=action, target=name_of(user), data=about)
+        audit.record(project=None, actor=by, action=action, target=audit_name(user), data=about)
         tell_of_log_in(user, action, key=told_once)
 
 
