@@ -12,7 +12,7 @@ from routing.core.reference.words import EXPERT as BY_EXPERT
 from routing.runs.expert.analyse import SLICES
 
 
-def columns_of(document: Mapping[str, Any], rows: Sequence[CalibrationRow]) -> dict[str, Any]:
+def certificate_columns(document: Mapping[str, Any], rows: Sequence[CalibrationRow]) -> dict[str, Any]:
     """All of `Certificate` but the figures and messages, which `analysis.figures_and_messages` makes.
     `rows` are those of the draw.
     """

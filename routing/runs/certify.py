@@ -26,7 +26,7 @@ from routing.models import Certificate, Run, RunSource
 from routing.runs import every_score_runs
 from routing.runs.analysis import compute_analysis, figures_and_messages
 from routing.runs.analysis_result import AnalysisResult
-from routing.runs.certificate_columns import columns_of
+from routing.runs.certificate_columns import certificate_columns
 from routing.runs.committed import refuse_other_than_committed
 from routing.runs.events import certificate_broken, run_analysed
 from routing.runs.expert.rows import expert_rows
@@ -146,7 +146,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     shown, messages = figures_and_messages(run, found)
     with context.chunk():
         certificate = Certificate.objects.create(
-            run=run, figures=shown, messages=messages, **columns_of(found.document, found.rows)
+            run=run, figures=shown, messages=messages, **certificate_columns(found.document, found.rows)
         )
         change_state(
             run,

@@ -25,7 +25,7 @@ from routing.core.verify import TOLERANCE, document_differences
 from routing.models import Certificate, FinalCertificate, Run, RunSource
 from routing.runs.analysis import compute_analysis, figures_and_messages
 from routing.runs.analysis_result import AnalysisResult
-from routing.runs.certificate_columns import columns_of
+from routing.runs.certificate_columns import certificate_columns
 from routing.runs.expert.final import final_columns
 from routing.runs.expert.rows import expert_rows
 from routing.runs.load_calibration import load_calibration
@@ -186,7 +186,7 @@ def _ledger_then(run: Run, then: Mapping[str, Any], now: Mapping[str, Any]) -> D
 def _column_differences(
     certificate: Certificate, document: Document, rows: list[CalibrationRow]
 ) -> Iterator[str]:
-    for name, value in columns_of(document, rows).items():
+    for name, value in certificate_columns(document, rows).items():
         if not _same(getattr(certificate, name), value):
             yield f"its column {name} is not what its document says"
 
