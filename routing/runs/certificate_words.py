@@ -122,7 +122,7 @@ def erased_in_words(run: Run) -> list[str]:
     return said
 
 
-def limits_of(
+def limitations_of(
     run: Run, beside: str, people: Sequence[str] = (), how_labelled: Sequence[str] = ()
 ) -> list[str]:
     """What nobody is promised by a certificate of this run.
