@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation import failures
 from annotation.common import audit, events
 from annotation.common.locks import locked_project
-from annotation.common.replaced_labels import forget_replaced_labels, keys_of, replaced_labels
+from annotation.common.replaced_labels import choice_keys, forget_replaced_labels, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
@@ -141,7 +141,7 @@ def with_options(access: Access, items: Sequence[Item]) -> list[ItemToChoose]:
     return [
         ItemToChoose(item, labels[item.pk], [part for key in split for part in replaced.choices_for(key)])
         for item in items
-        if (split := keys_of(labels.get(item.pk)) & replaced.split)
+        if (split := choice_keys(labels.get(item.pk)) & replaced.split)
     ]
 
 
@@ -187,7 +187,9 @@ def _value(project: Project, waiting: ItemToChoose, key: str) -> Value:
     if not TASK_TYPES[project.task_type].several:
         return key
     replaced = replaced_labels(project)
-    return sorted({replaced.merged.get(one, one) for one in keys_of(waiting.label) - replaced.split} | {key})
+    return sorted(
+        {replaced.merged.get(one, one) for one in choice_keys(waiting.label) - replaced.split} | {key}
+    )
 
 
 def _store(project: Project, user: User, values: Mapping[int, object]) -> None:

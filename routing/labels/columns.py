@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q
 
 from annotation.common.ranges import of_items
-from annotation.common.replaced_labels import choice_names, keys_of, replaced_labels
+from annotation.common.replaced_labels import choice_keys, choice_names, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import RecordRow, record_rows
@@ -134,12 +134,14 @@ def _chosen_anew(columns: Columns, context: DeliveryContext, ids: Sequence[int])
     """Where a label was split, the name of what people have chosen since. The label itself stays what it was,
     as certificates speak of it.
     """
-    split = [pk for pk, label in zip(ids, columns["label"], strict=True) if keys_of(label) & context.split]
+    split = [
+        pk for pk, label in zip(ids, columns["label"], strict=True) if choice_keys(label) & context.split
+    ]
     if not split:
         return
     places = {pk: place for place, pk in enumerate(ids)}
     for pk, record in record_rows(context.run.project, split, hidden=context.hidden).items():
-        if not keys_of(record.value) & context.split:
+        if not choice_keys(record.value) & context.split:
             columns["label_name"][places[pk]] = context.name_of(record.value)
 
 
