@@ -19,7 +19,7 @@ from routing.runs.absent import OpenWork, open_work_of
 from routing.runs.expert.ask import ask_expert
 from routing.runs.expert.final import FinalState, analyse_final_audit, draw_final_audit, final_state
 from routing.runs.expert.leaving import give_up_open_items
-from routing.runs.expert.report import people_of, rank_nobody
+from routing.runs.expert.report import people_differences, rank_nobody
 
 
 class RosterEntryBody(serializers.Serializer[Any]):
@@ -188,7 +188,7 @@ def _entry(entry: Any, work: OpenWork | None) -> dict[str, Any]:
 
 def people_content(certificate: Certificate) -> dict[str, Any] | None:
     """How often people differ from the expert; None where there is none, or it was not computed."""
-    found = people_of(certificate)
+    found = people_differences(certificate)
     if not found:
         return None
     return {

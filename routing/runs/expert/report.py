@@ -116,7 +116,7 @@ def expert_report(
     run: Run, certificate: Certificate, names: Sequence[str], document: Mapping[str, Any]
 ) -> ExpertReport:
     """`names` are those of the models, `document` is the certificate's."""
-    people = people_of(certificate)
+    people = people_differences(certificate)
     audit = audit_of(run)
     reference = document["reference"]
     usernames = dict(run.roster.values_list("name", "user__username"))
@@ -206,7 +206,7 @@ def _references(run: Run, certificate: Certificate) -> list[ReferenceRow]:
     ]
 
 
-def people_of(certificate: Certificate) -> dict[str, Any]:
+def people_differences(certificate: Certificate) -> dict[str, Any]:
     """How often people differ from the expert, as it was computed with the result; empty where it was not."""
     found: dict[str, Any] = certificate.figures.get(PEOPLE) or {}
     return found
@@ -214,7 +214,9 @@ def people_of(certificate: Certificate) -> dict[str, Any]:
 
 def people_by_annotator(certificate: Certificate) -> list[PeopleRow]:
     """By the names of the roster, as the certificate has them."""
-    return [_row(name, row) for name, row in sorted(people_of(certificate).get("annotators", {}).items())]
+    return [
+        _row(name, row) for name, row in sorted(people_differences(certificate).get("annotators", {}).items())
+    ]
 
 
 def rank_nobody() -> str:
