@@ -45,7 +45,7 @@ from routing.runs.chains import chains_from_json
 from routing.runs.committed import commitment_of, committed_lines, document_of, project_named
 from routing.runs.draw import store_draw
 from routing.runs.events import run_committed
-from routing.runs.ledger import charge_draw, head_of, ledger, total_of
+from routing.runs.ledger import charge_draw, ledger, ledger_head, total_of
 from routing.runs.load_calibration import drawn_rows
 from routing.runs.plan import plan_of
 from routing.runs.reference import expert_plan_of
@@ -91,7 +91,7 @@ def commit_before_draw(context: JobContext, run: Run, run_sources: list[RunSourc
             sources=sources_document(run_sources),
             items=items,
             pilot=None if population else lines_document(pilot),
-            ledger=head_of(run.project),
+            ledger=ledger_head(run.project),
             draw_from=draw_from_of(run.draw_from, timezone.now()),
         )
         _store(
@@ -245,7 +245,7 @@ def commit_before_labels(context: JobContext, run: Run, run_sources: list[RunSou
             pilot=lines_document(pilot) if population else None,
             chains=chains_hash(run, plan_of(run)) if population else None,
             rechecked=None if draw.critical is None else draw.critical["rechecked"],
-            ledger=head_of(run.project),
+            ledger=ledger_head(run.project),
         )
         _store(
             context,
