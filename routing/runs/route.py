@@ -200,7 +200,7 @@ def coming(run: Run, run_sources: list[RunSource], position: int, positions: ran
     return [routes.filter(passed_on(run_sources, start, position)) for start in range(1, position + 1)]
 
 
-def items_of(parts: Sequence[QuerySet[Route]]) -> NDArray[np.int64]:
+def item_ids_of(parts: Sequence[QuerySet[Route]]) -> NDArray[np.int64]:
     """Ids of the items of routes, ascending."""
     queries = [part.order_by().values_list("item", flat=True) for part in parts]
     ids = (item for query in queries for item in query.iterator(chunk_size=10_000))
@@ -216,7 +216,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     tally = tally_of(run, run_sources)
     with context.chunk(stage=Words(gettext_noop("Work for people"))):
         parts = coming(run, run_sources, len(run_sources) + 1, range(run.pool_size))
-        items = items_of([part.filter(~Exists(given_up)) for part in parts])
+        items = item_ids_of([part.filter(~Exists(given_up)) for part in parts])
         now = timezone.now()
         if not len(items):
             change_state(
