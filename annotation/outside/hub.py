@@ -129,7 +129,7 @@ class Repository:
                     library_name="hypac",
                     **self._named,
                 )
-            if not holds(Path(path), found):
+            if not has_content(Path(path), found):
                 raise CHANGED_MEANWHILE.error(raised_as=ConflictError, where="key")
             with open(path, "rb") as content:
                 while block := content.read(BLOCK):
@@ -169,7 +169,7 @@ class Repository:
         return str(made.commit_url)
 
 
-def holds(path: Path, found: ObjectInfo) -> bool:
+def has_content(path: Path, found: ObjectInfo) -> bool:
     """Whether a file of this machine has the size and content of one that was found: its `etag` is the
     SHA-256 of a large file, of a small one what Git names it by.
     """

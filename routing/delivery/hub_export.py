@@ -19,7 +19,7 @@ from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job
 from annotation.outside.buckets import ObjectInfo
 from annotation.outside.connections import hub_of
-from annotation.outside.hub import NO_BRANCH, NO_DATA_SET, Repository, holds
+from annotation.outside.hub import NO_BRANCH, NO_DATA_SET, Repository, has_content
 from annotation.words import Words
 from routing.delivery.places import MANIFEST, NOT_AS_SENT, OTHER_OBJECT
 from routing.models import Delivery, DeliveryFile
@@ -52,7 +52,7 @@ def push(
         listed = _listed(repository, prefix, there)
         if not context.params["overwrite"]:
             _refuse_others(context, repository, there, listed, wanted, f"{prefix}{CARD}")
-        same = [key for key, path in wanted.items() if key in there and holds(path, there[key])]
+        same = [key for key, path in wanted.items() if key in there and has_content(path, there[key])]
         gone = [key for key in listed.names if key in there and key not in wanted]
         address, card = "", _sha256(wanted[f"{prefix}{CARD}"])
         if gone or len(same) < len(wanted):
@@ -131,7 +131,7 @@ def _refuse_others(
             for piece in repository.chunks(found) if found.size <= MOST_BYTES else ():
                 digest.update(piece)
             pushed = project.jobs.filter(result__card=digest.hexdigest())
-            is_ours = pushed.exists() or holds(wanted[key], found)
+            is_ours = pushed.exists() or has_content(wanted[key], found)
         else:
             is_ours = key in ours or (bool(ours) and key not in wanted)
         if not is_ours:
@@ -194,5 +194,5 @@ def _card(delivery: Delivery, paths: dict[str, Path], prefix: str, folder: Path)
 def _compare(repository: Repository, prefix: str, wanted: dict[str, Path]) -> None:
     there = _there(repository, prefix) or {}
     for key, path in wanted.items():
-        if key not in there or not holds(path, there[key]):
+        if key not in there or not has_content(path, there[key]):
             raise NOT_AS_SENT.error(raised_as=HypacError, where="connection", permanent=False, key=key)

@@ -23,7 +23,7 @@ from annotation.outside.connections import (
     create_connection,
     try_connection,
 )
-from annotation.outside.hub import DataSet, Repository, _library, holds
+from annotation.outside.hub import DataSet, Repository, _library, has_content
 from routing.delivery import hub_export
 from routing.delivery.deliver import deliver
 from routing.delivery.exports import export_delivery
@@ -386,7 +386,7 @@ class TestWriting:
         path.write_bytes(b"abc")
         from annotation.outside.buckets import ObjectInfo
 
-        assert holds(path, ObjectInfo("it", 3, blob(b"abc")))
-        assert holds(path, ObjectInfo("it", 3, sha256(b"abc")))
-        assert not holds(path, ObjectInfo("it", 3, blob(b"abd")))
-        assert not holds(path, ObjectInfo("it", 4, blob(b"abc")))
+        assert has_content(path, ObjectInfo("it", 3, blob(b"abc")))
+        assert has_content(path, ObjectInfo("it", 3, sha256(b"abc")))
+        assert not has_content(path, ObjectInfo("it", 3, blob(b"abd")))
+        assert not has_content(path, ObjectInfo("it", 4, blob(b"abc")))
