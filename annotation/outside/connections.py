@@ -107,7 +107,7 @@ def delete_connection(*, connection: Connection, actor: User) -> None:
         connection.delete()
 
 
-def listed(*, connection: Connection, below: str) -> tuple[list[ObjectInfo], bool]:
+def list_folder(*, connection: Connection, below: str) -> tuple[list[ObjectInfo], bool]:
     """The first objects of this folder in that of the connection, and whether there are more. Outside of any
     transaction.
 

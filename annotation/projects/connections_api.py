@@ -187,7 +187,7 @@ class ConnectionListing(ConnectionView):
     def post(self, request: Request, slug: str, connection_id: int) -> Response:
         """Look which objects there are, now: the first of a folder and of those in it."""
         connection, body = self.find(connection_id), self.parsed(Folder)
-        found, more = connections.listed(connection=connection, below=body["folder"])
+        found, more = connections.list_folder(connection=connection, below=body["folder"])
         keys = [(entry.key.removeprefix(connection.prefix), entry.size) for entry in found]
         return Response({"results": [{"key": key, "size": size} for key, size in keys], "more": more})
 

@@ -19,7 +19,7 @@ from annotation.models import Connection, Job
 from annotation.outside.connections import (
     create_connection,
     delete_connection,
-    listed,
+    list_folder,
     try_connection,
     update_connection,
 )
@@ -207,7 +207,7 @@ def import_browse(request: ProjectRequest) -> HttpResponseBase:
     connection = _chosen(request, number)
     context: dict[str, Any] = {}
     with refusals_as_messages(request):
-        found, more = listed(connection=connection, below=below)
+        found, more = list_folder(connection=connection, below=below)
         keys = [(entry.key.removeprefix(connection.prefix), entry.size) for entry in found]
         context = {"connection": connection, "folder": below, "keys": keys, "more": more, "step": "import"}
     if not context:
