@@ -82,7 +82,7 @@ class TestOwnScores:
                 "thresholds": [{"u": u, "v": 0} for u in thresholds],
             }
             monkeypatch.setattr(
-                certify, "columns_of", lambda *found: {**certificate_columns(*found), **policy}
+                certify, "certificate_columns", lambda *found: {**certificate_columns(*found), **policy}
             )
             return world.analysed(m=120, rule="every_score", epsilon=Decimal("0.1"), alpha=Decimal("0.1"))
 
