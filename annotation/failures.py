@@ -115,7 +115,7 @@ def register(code: str, words: str | Callable[[Params], str]) -> Failure:
     return _failures.setdefault(code, failure)
 
 
-def further(load: Callable[[], object]) -> None:
+def register_loader(load: Callable[[], object]) -> None:
     """Some failures are known only once `load` has imported their modules, which it does where one of them is
     looked for.
     """
