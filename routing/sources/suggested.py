@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import reader_of
 from annotation.errors import InputError
-from annotation.imports.columns import sure_of
+from annotation.imports.columns import confidence_columns
 from annotation.models import Project, User
 from routing.common.states import OPEN
 from routing.models import Source
@@ -236,7 +236,7 @@ def _named(
     something else are judged.
     """
     groups: dict[str, dict[str, str]] = {}
-    taken = _named_by_answer(sure_of(columns, rows), columns, groups)
+    taken = _named_by_answer(confidence_columns(columns, rows), columns, groups)
     for column in columns:
         if column in taken:
             continue
