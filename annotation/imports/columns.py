@@ -332,7 +332,7 @@ def shown_columns(project: Project) -> set[str]:
     return shown
 
 
-def named_before(project: Project) -> str | None:
+def previous_id_column(project: Project) -> str | None:
     """The column by which the project's last import named its items, "" for none; None where there is no
     import of which items are there.
     """

@@ -18,7 +18,7 @@ from annotation.imports.columns import (
     ColumnMapping,
     Proposal,
     answer_columns,
-    named_before,
+    previous_id_column,
     propose,
     read_columns,
 )
@@ -123,7 +123,9 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "", en
     columns = named[:MAX_COLUMNS]
     reserved = answer_columns(project, columns) | answers
     details = read_columns(columns, sample, project, reserved | routing_port().model_columns(project=project))
-    proposal = None if importer.holds_images else propose(details, sample, places, named_before(project))
+    proposal = (
+        None if importer.holds_images else propose(details, sample, places, previous_id_column(project))
+    )
     return Preview(
         format=importer.name,
         format_title=importer.title,
