@@ -112,7 +112,9 @@ ONE_IN = 10
 FIELD = "add_duplicates"
 
 
-def doubling(*, stored_file: StoredFile, mapping: ColumnMapping, format_name: str, check: Check) -> str:
+def duplication_warning(
+    *, stored_file: StoredFile, mapping: ColumnMapping, format_name: str, check: Check
+) -> str:
     """Why it should be asked first, in a sentence; "" where nothing is doubled, as far as `check` looked."""
     if _named_otherwise(stored_file, mapping, format_name):
         return _(
@@ -130,7 +132,7 @@ def doubling(*, stored_file: StoredFile, mapping: ColumnMapping, format_name: st
     return words % {"rows": f"{check.rows:,}", "again": f"{check.again:,}"}
 
 
-def refuse_doubling(
+def refuse_duplication(
     *, stored_file: StoredFile, mapping: ColumnMapping, format_name: str, encoding: str = ""
 ) -> None:
     """Raises ConflictError where the import would double items, as far as a quick look at the file shows."""
@@ -141,7 +143,9 @@ def refuse_doubling(
         check = check_import(
             stored_file=stored_file, mapping=mapping, format_name=format_name, encoding=encoding
         )
-    if reason := doubling(stored_file=stored_file, mapping=mapping, format_name=format_name, check=check):
+    if reason := duplication_warning(
+        stored_file=stored_file, mapping=mapping, format_name=format_name, check=check
+    ):
         words = _("To add them all the same, say so (add_duplicates).")
         raise ConflictError(f"{reason} {words}", where=FIELD, code="would_double_items")
 

@@ -11,7 +11,7 @@ from annotation.common import audit, limits
 from annotation.common.files import MODEL_OUTPUT, open_file
 from annotation.errors import ConflictError, InputError
 from annotation.imports.allowance import one_look
-from annotation.imports.check import refuse_doubling
+from annotation.imports.check import refuse_duplication
 from annotation.imports.columns import (
     IMPORT,
     Column,
@@ -291,7 +291,7 @@ def start_import(
     if keep_labels:
         _refuse_no_labels(seen)
     if not add_duplicates:
-        refuse_doubling(
+        refuse_duplication(
             stored_file=stored_file, mapping=mapping, format_name=seen.format, encoding=seen.encoding
         )
     with transaction.atomic():
