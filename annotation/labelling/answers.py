@@ -25,7 +25,7 @@ from annotation.labelling.leases import (
 )
 from annotation.labelling.next_item import available_work_items
 from annotation.labelling.settlement import lock_settling, settle_after
-from annotation.labelling.suggestions import beside_suggestion, shown_suggestion
+from annotation.labelling.suggestions import compare_with_suggestion, shown_suggestion
 from annotation.labelling.tokens import was_given
 from annotation.labelling.validation import (
     check_comment,
@@ -105,7 +105,7 @@ def store(
                     idempotency_key=idempotency_key,
                     comment=comment,
                     lead_time_ms=usable_lead_time(lead_time_ms),
-                    suggestion=beside_suggestion(work_item, user.pk, value),
+                    suggestion=compare_with_suggestion(work_item, user.pk, value),
                 )
                 Draft.objects.filter(work_item=work_item, user=user).delete()
                 settle_after(label)
