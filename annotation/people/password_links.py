@@ -85,7 +85,7 @@ def chose_before_link(user: User) -> bool:
     return made is not None and (chosen is None or chosen < made)
 
 
-def shall_hear_of_link(user: User, *, last_login: datetime | None) -> bool:
+def should_hear_of_link(user: User, *, last_login: datetime | None) -> bool:
     """Whether they have not been told at a log-in yet."""
     made = user.reset_link_at
     return made is not None and (last_login is None or last_login < made) and chose_before_link(user)

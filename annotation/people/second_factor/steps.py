@@ -14,7 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from annotation.models import User
 from annotation.people.attempt_limits import note_right_password
 from annotation.people.log_in import PASSWORD_BACKEND, PasswordBackend, SignOnBackend
-from annotation.people.password_links import link_in_words, shall_hear_of_link
+from annotation.people.password_links import link_in_words, should_hear_of_link
 from annotation.people.second_factor.policy import has_second_factor
 
 SECONDS = 600
@@ -76,7 +76,7 @@ def log_in(request: HttpRequest, user: User) -> None:
     """Log somebody in, under a new name of the session."""
     before = user.last_login
     login(request, user, backend=PASSWORD_BACKEND)
-    if shall_hear_of_link(user, last_login=before):
+    if should_hear_of_link(user, last_login=before):
         messages.warning(request, link_in_words(user))
 
 
