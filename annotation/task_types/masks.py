@@ -156,7 +156,7 @@ class Masks(Shapes[Mask]):
 
     def region(self, shape: Mask) -> dict[str, Any]:
         (height, width), pixels = shape.size, shape.size[0] * shape.size[1]
-        rows = rle.turned(shape.edges, height, width)
+        rows = rle.transposed(shape.edges, height, width)
         return {
             "original_width": width,
             "original_height": height,
@@ -226,7 +226,7 @@ def _turned(edges: list[int], length: int, number: int) -> list[int] | str:
         return str(TOO_LONG)
     if not outline_budget.spend(sides):
         return ValueReason(str(outline_budget.SPENT), outline_budget.SPENT_CODE)
-    return rle.turned(edges, length, number)
+    return rle.transposed(edges, length, number)
 
 
 def _size(given: Any) -> Size | None:

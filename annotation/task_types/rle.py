@@ -79,7 +79,7 @@ def outline(edges: Edges, length: int) -> int:
     return along + sum(sum(differs[1::2]) - sum(differs[::2]) for _line, differs in _steps(edges, length))
 
 
-def turned(edges: Edges, length: int, number: int) -> list[int]:
+def transposed(edges: Edges, length: int, number: int) -> list[int]:
     """The same mask along the other direction: of `number` lines of `length` pixels those across them. Takes
     as long as its outline: look at that first.
     """
