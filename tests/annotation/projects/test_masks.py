@@ -123,7 +123,7 @@ def test_large_sizes_with_few_runs_cost_nothing_and_long_outlines_are_refused():
 
 def test_of_one_request_no_more_outline_is_read_than_bounded():
     stripes = {"label": "cat", "size": [40, 300], "rle": packed(range(0, 12_000, 300), 12_000)}
-    sides = rle.outline(list(range(0, 12_000, 300)), 300)
+    sides = rle.perimeter(list(range(0, 12_000, 300)), 300)
     with outline_budget.bounded(3 * sides - 1):
         assert READ([stripes, stripes])[1] == ""
         for _again in range(2):
