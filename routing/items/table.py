@@ -180,7 +180,7 @@ def neighbours(
     return before[0][0] if before else None, after[0][0] if after else None
 
 
-def in_the_way(permission: ViewPermission, filters: Mapping[str, str]) -> list[str]:
+def blocking_filters(permission: ViewPermission, filters: Mapping[str, str]) -> list[str]:
     """Where no item passes all filters: those of which one alone may be taken away, and some do, as far as
     that is found in time.
     """
