@@ -188,11 +188,13 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource], 
     """
     done = 0
     for run_source in run_sources[1:]:
-        items = PendingItems(coming(run, run_sources, run_source.position, positions))
+        items = PendingItems(pending_routes(run, run_sources, run_source.position, positions))
         done += predict_band(context, run_source, items, done)
 
 
-def coming(run: Run, run_sources: list[RunSource], position: int, positions: range) -> list[QuerySet[Route]]:
+def pending_routes(
+    run: Run, run_sources: list[RunSource], position: int, positions: range
+) -> list[QuerySet[Route]]:
     """Of the items at `positions` the routes that come to a source, without those of items that a person has
     labelled: that label is delivered anyway. A query for each source that they were sent to.
     """
@@ -215,7 +217,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     context.progress(stage=Words(gettext_noop("Counting")))
     tally = tally_of(run, run_sources)
     with context.chunk(stage=Words(gettext_noop("Work for people"))):
-        parts = coming(run, run_sources, len(run_sources) + 1, range(run.pool_size))
+        parts = pending_routes(run, run_sources, len(run_sources) + 1, range(run.pool_size))
         items = item_ids_of([part.filter(~Exists(given_up)) for part in parts])
         now = timezone.now()
         if not len(items):

@@ -37,7 +37,7 @@ from routing.runs.missing_answers import missing_for, refuse_missing
 from routing.runs.pool import last_place
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.roster import who_is_asked
-from routing.runs.route import ROUTED_PRIORITY, coming, item_ids_of, remedy_in_words, route_items
+from routing.runs.route import ROUTED_PRIORITY, item_ids_of, pending_routes, remedy_in_words, route_items
 from routing.runs.score import copy_scores_to_pool, score_missing, score_of
 from routing.runs.source_changes import STOPPED, changed_source
 from routing.sources.backends import BackendError
@@ -229,7 +229,9 @@ def _finish(
         run = current.get(pk=run.pk)
         intake.refresh_from_db()
         _refuse_void(run, intake)
-        people = list(map(int, item_ids_of(coming(run, run_sources, len(run_sources) + 1, positions))))
+        people = list(
+            map(int, item_ids_of(pending_routes(run, run_sources, len(run_sources) + 1, positions)))
+        )
         mark_later_items(run, marked)
         _ask(run, people, audited)
         now = timezone.now()
