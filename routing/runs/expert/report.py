@@ -22,7 +22,7 @@ from routing.runs.expert.audit import audit_state
 from routing.runs.expert.final import FinalState, final_state
 from routing.runs.expert.requests import count_undecided
 from routing.runs.personal_data import with_names_of_today
-from routing.runs.two_people import outwards
+from routing.runs.two_people import rounded_outwards
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,10 @@ def rank_nobody() -> str:
 
 def _row(name: str, found: Mapping[str, Any]) -> PeopleRow:
     """The ends of the range in whole thousandths, as they are shown, so that it still holds."""
-    ends = {"low": outwards(found["low"], math.floor), "high": outwards(found["high"], math.ceil)}
+    ends = {
+        "low": rounded_outwards(found["low"], math.floor),
+        "high": rounded_outwards(found["high"], math.ceil),
+    }
     return PeopleRow(name, **{**found, **ends})
 
 
