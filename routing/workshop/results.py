@@ -211,7 +211,7 @@ def mistakes_of(result: CandidateResult) -> list[Mistake]:
     ]
 
 
-def compared(first: CandidateResult, second: CandidateResult) -> Comparison:
+def compare_candidates(first: CandidateResult, second: CandidateResult) -> Comparison:
     project = first.candidate.project
     names, labels = choice_names(project), _known(project)
     held = {one.item_id: one for one in labelled_items(project).select_related("item__image")}

@@ -45,7 +45,7 @@ from routing.workshop.development import (
     take_over_rounds,
 )
 from routing.workshop.forms import BudgetForm, CandidateForm, DrawForm
-from routing.workshop.results import compared, mistakes_of, results_of
+from routing.workshop.results import compare_candidates, mistakes_of, results_of
 
 
 @needs("sources.edit", "GET", "POST")
@@ -80,7 +80,7 @@ def candidates(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     by_number = {str(one.candidate.number): one for one in context["run"]}
     pair = [by_number.get(request.GET.get(name, "")) for name in ("first", "second")]
     if pair[0] and pair[1]:
-        context |= {"pair": pair, "compared": compared(pair[0], pair[1])}
+        context |= {"pair": pair, "compared": compare_candidates(pair[0], pair[1])}
     return render(request, "routing/workshop/candidates.html", context)
 
 
