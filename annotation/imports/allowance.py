@@ -77,7 +77,7 @@ class DeadlineFile(io.BufferedReader):
     def check(self) -> None:
         self._timed.check()
 
-    def another(self, file: IO[bytes]) -> "InTime":
+    def another(self, file: IO[bytes]) -> "DeadlineFile":
         """Another file with the same deadline."""
         return DeadlineFile(file, self._timed.deadline, self._timed.where)
 
