@@ -199,7 +199,7 @@ def test_an_alarm_marks_the_run_and_ends_what_is_taken_in(client_of) -> None:
 def test_an_alarm_as_items_are_taken_in_leaves_nothing_to_wait_for(monkeypatch) -> None:
     world, run = a_run()
     world.arrive(20)
-    monkeypatch.setattr(taking, "coming", lambda *_: [])  # models label them all
+    monkeypatch.setattr(taking, "pending_routes", lambda *_: [])  # models label them all
     monkeypatch.setattr(audits, "ALARM", 0)
     take(world, run)
     assert run.audit_alarm_at is not None
