@@ -18,7 +18,7 @@ from routing.delivery.parts import RECORD
 from routing.delivery.places import MANIFEST
 from routing.labels.page import added_names
 from routing.models import Certificate, Delivery, FinalCertificate, Run
-from routing.runs.committed import committed_files
+from routing.runs.commitment_queries import committed_files
 from routing.runs.verification import recomputing, refuse
 
 Found = TypeVar("Found")

@@ -14,7 +14,7 @@ from routing.core.every_score.certify import ScoreCertification
 from routing.core.exact import plain
 from routing.core.reference.certify import ReferenceCertification
 from routing.models import Run, RunSource
-from routing.runs.committed import project_named, with_commitments
+from routing.runs.commitment_queries import project_named, with_commitments
 from routing.runs.given_losses import count_changed_losses
 from routing.runs.labelled_elsewhere import calibration_labels_from_elsewhere
 from routing.runs.ledger import ledger, total_of

@@ -12,8 +12,8 @@ from annotation.models import User
 from routing.common.states import CANCELLABLE, State, change_state
 from routing.models import Run
 from routing.runs.budget import mark_lost
+from routing.runs.commitment_queries import first_hash
 from routing.runs.commitments import is_drawn_elsewhere
-from routing.runs.committed import first_hash
 from routing.runs.ledger import charge_draw
 
 

@@ -27,7 +27,7 @@ from routing.runs import every_score_runs
 from routing.runs.analysis import compute_analysis, figures_and_messages
 from routing.runs.analysis_result import AnalysisResult
 from routing.runs.certificate_columns import certificate_columns
-from routing.runs.committed import refuse_other_than_committed
+from routing.runs.commitment_queries import refuse_other_than_committed
 from routing.runs.events import certificate_broken, run_analysed
 from routing.runs.expert.rows import expert_rows
 from routing.runs.load_calibration import load_calibration

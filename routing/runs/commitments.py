@@ -42,7 +42,7 @@ from routing.models.commitments import BEFORE_DRAW, BEFORE_LABELS
 from routing.runs.analysis_result import sources_document
 from routing.runs.beacons import BEACONS, checked_value, draw_from_of, fetched, moment
 from routing.runs.chains import chains_from_json
-from routing.runs.committed import commitment_of, committed_lines, document_of, project_named
+from routing.runs.commitment_queries import commitment_of, committed_lines, document_of, project_named
 from routing.runs.draw import store_draw
 from routing.runs.events import run_committed
 from routing.runs.ledger import charge_draw, ledger, ledger_head, total_of

@@ -21,8 +21,8 @@ from routing.core.verify import document_differences
 from routing.models import Commitment, Draw, Run
 from routing.models.commitments import BEFORE_DRAW
 from routing.runs.analysis_result import sources_document
+from routing.runs.commitment_queries import committed_lines, document_of
 from routing.runs.commitments import fixed_before_draw
-from routing.runs.committed import committed_lines, document_of
 from routing.runs.covered import covered_items
 from routing.runs.expert.counts import tally_with_expert
 from routing.runs.expert.freeze import critical_values

@@ -31,7 +31,7 @@ from routing.delivery.deliver import deliver
 from routing.elsewhere.losses import take_losses
 from routing.models import Commitment, Delivery, Run, Source
 from routing.runs.ask_losses import ask_losses
-from routing.runs.committed import project_named
+from routing.runs.commitment_queries import project_named
 from routing.runs.draw import store_draw
 from routing.runs.losses_to_measure import losses_so_far
 from testbed.experts import ExpertWorld
