@@ -15,7 +15,7 @@ from annotation.common.api.schema import Nothing
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.models import User
 from routing.models import Certificate, FinalCertificate, Run
-from routing.runs.absent import OpenWork, open_work_of
+from routing.runs.absent_people import OpenWork, open_work_of
 from routing.runs.expert.ask import ask_expert
 from routing.runs.expert.final import FinalState, analyse_final_audit, draw_final_audit, final_state
 from routing.runs.expert.leaving import give_up_open_items

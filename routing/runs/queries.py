@@ -15,7 +15,7 @@ from routing.core.every_score.items import EVERYTHING
 from routing.core.savings import expected_routing_saving
 from routing.core_language import stored_in_words
 from routing.models import Certificate, Run
-from routing.runs.absent import OpenWork, open_work_of
+from routing.runs.absent_people import OpenWork, open_work_of
 from routing.runs.chains import limits_of
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.measured import measured_in_words

@@ -15,7 +15,7 @@ from annotation.labelling import queue
 from annotation.models import AuditEvent, Label, Membership, User, WorkItem
 from routing.core.verify import verify
 from routing.models import ExpertRequest, RosterEntry, Run
-from routing.runs.absent import open_work_of
+from routing.runs.absent_people import open_work_of
 from routing.runs.expert.leaving import give_up_open_items
 from routing.runs.roster import who_is_the_expert
 from testbed.experts import ExpertWorld
