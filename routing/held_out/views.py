@@ -19,7 +19,7 @@ from annotation.task_types import TASK_TYPES
 from routing.held_out.forms import HoldOutForm, SettingsForm
 from routing.held_out.manage import change_settings, hold_out, release, set_answer
 from routing.held_out.results import people_checked
-from routing.runs.untouched import untouched_items
+from routing.runs.untouched_items import untouched_items
 
 A_PAGE = 50
 

@@ -19,7 +19,7 @@ from routing.models import GuidelineRound
 from routing.rounds.forms import RoundForm
 from routing.rounds.results import LISTED, figures_of, people_in, progress_of, result_of
 from routing.rounds.start import add_note, close_round, start_round
-from routing.runs.untouched import untouched_items
+from routing.runs.untouched_items import untouched_items
 
 
 @needs("project.view", "GET", "POST")

@@ -19,7 +19,7 @@ from annotation.projects.jobs_views import STOP_POLLING
 from annotation.task_types import TASK_TYPES
 from routing.held_out.manage import set_answer
 from routing.models import PromptCandidate, Source
-from routing.runs.untouched import untouched_items
+from routing.runs.untouched_items import untouched_items
 from routing.sources.backend_for import prompt_of, task_spec
 from routing.sources.prompt_form import ExampleFormSet, initial_examples, preview_of, prompt_in
 from routing.sources.prompt_versions import takes_prompt
