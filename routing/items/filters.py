@@ -20,7 +20,7 @@ from annotation.models import Item, WorkItem
 from annotation.task_types import TASK_TYPES
 from routing.labels.conditions import by_model, by_person, delivered_as, needs_new_choice
 from routing.models import PoolItem, Prediction, Route, RunSource
-from routing.runs.covered import covered_items, covered_routes
+from routing.runs.covered_items import covered_items, covered_routes
 from routing.runs.expert.delivered import labelled_by_experts
 from routing.runs.pool import is_held_out
 from routing.visibility import ViewPermission

@@ -35,7 +35,7 @@ from routing.models import (
     RunSource,
 )
 from routing.runs.chains import limits_of, thresholds_from_json
-from routing.runs.covered import COVERED
+from routing.runs.covered_items import COVERED
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.report import source_names
 from routing.sources.hidden_columns import hidden_columns

@@ -24,7 +24,7 @@ from routing.items.keyset import find_rows
 from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of
 from routing.labels.all_items import rows_of
 from routing.labels.columns import PERSON, DeliveryContext
-from routing.runs.covered import covered_items, covered_routes
+from routing.runs.covered_items import covered_items, covered_routes
 from routing.runs.expert.report import source_names
 from routing.visibility import ViewPermission, view_permission
 

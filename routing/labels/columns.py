@@ -19,7 +19,7 @@ from annotation.models import HeldOutItem, Item, Label, Settlement, ShownSuggest
 from routing.core.exact import plain
 from routing.labels.page import ADDED
 from routing.models import DrawItem, ExpertRequest, RoundItem, Route, Run, RunSource
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.runs.expert.delivered import not_delivered, reasons_of
 from routing.runs.usable_answers import usable_values
 from routing.visibility import hidden_batches, in_open_calibration

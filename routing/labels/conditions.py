@@ -25,7 +25,7 @@ from annotation.labelling.label_queries import with_choice, with_split_choice, w
 from annotation.labelling.labels_of_record import batches_with_overlap, has_record, has_split_record
 from annotation.models import Settlement, WorkItem
 from routing.models import PoolItem, Prediction, Route, RunSource
-from routing.runs.covered import covered_routes
+from routing.runs.covered_items import covered_routes
 from routing.runs.expert.delivered import undelivered
 from routing.runs.usable_answers import has_usable_answer, reaches
 from routing.visibility import ViewPermission, in_pools

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _, ngettext
 from annotation.templatetags.hypac import number, percent
 from routing.core_language import translated
 from routing.models import Run
-from routing.runs.covered import erased_items_of
+from routing.runs.covered_items import erased_items_of
 from routing.runs.labelled_elsewhere import calibration_labels_from_elsewhere
 from routing.runs.personal_data import erased_experts
 from routing.runs.queries import RunReport

@@ -19,7 +19,7 @@ from routing.core.commitment import Answer, commitment_differences, item_line
 from routing.core.plan import Plan
 from routing.models import Certificate, Commitment, Run, RunSource
 from routing.models.commitments import BEFORE_DRAW, BEFORE_LABELS
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.runs.every_score_runs import called_models
 from routing.runs.ledger import linked_ledger
 from routing.runs.usable_answers import table_of_answers

@@ -7,7 +7,7 @@ from django.db.models import Exists, OuterRef, Q
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.models import PoolItem, Route, Run, RunSource
 from routing.runs.chains import thresholds_from_json
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.runs.every_score_runs import Routing
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.route import Places, sent_by_thresholds, stretches

@@ -23,7 +23,7 @@ from routing.models.commitments import BEFORE_DRAW
 from routing.runs.analysis_result import sources_document
 from routing.runs.commitment_queries import committed_lines, document_of
 from routing.runs.commitments import fixed_before_draw
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.runs.expert.counts import tally_with_expert
 from routing.runs.expert.freeze import critical_values
 from routing.runs.label_counts import tally_of
