@@ -34,6 +34,7 @@ from routing.models import (
 )
 from routing.overview.facts import read_facts
 from routing.overview.next_step import next_step_of
+from routing.runs.after_label import after_label, after_work_ended, price_of_label
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
@@ -46,7 +47,6 @@ from routing.runs.raw_output import forget_raw_output
 from routing.runs.replan import cancel_to_replan, wording_change
 from routing.runs.roster import decider_of
 from routing.runs.same_answers import same_answers
-from routing.runs.stored_label import after_label, after_work_ended, price_of_label
 from routing.runs.suggestions import suggestion_of
 from routing.runs.two_people import newest_run, sentences_of
 from routing.runs.waiting_for_losses import maintain_losses
