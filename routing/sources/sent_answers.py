@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation.common import audit, limits
 from annotation.common.bulk import copy_rows
 from annotation.common.files import MODEL_OUTPUT, store_file
+from annotation.common.image_sizes import misfits
 from annotation.common.locks import locked_project
 from annotation.common.ranges import of_items
 from annotation.errors import ConflictError, InputError
@@ -39,7 +40,6 @@ from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
 from routing.sources.backends.uploaded.answers import NoLabelError, sent_from
 from routing.sources.backends.uploaded.lines import Line, fields_in, read_line
-from routing.sources.image_fit import misfits
 from routing.sources.mends import every_fingerprint, reader_for
 from routing.sources.sent_reading import Entry, ParsedEntry, how_to_read, sent_file
 from routing.sources.sent_tables import entry_of
