@@ -29,7 +29,7 @@ def beside_confseq(rows: Rows, evidence: Evidence, p_values_ms: Mapping[str, flo
     try:
         mart, bets = _confseq()
     except ImportError as error:
-        print(f"  confseq: skipped, not installed ({error}); see docs/performance.md")
+        print(f"  confseq: skipped, not installed ({error}); see requirements-bench.txt")
         return
     name = f"confseq {version('confseq')}"
     bound = BOUNDS.get("betting_upper")
@@ -73,7 +73,7 @@ def beside_mapie(rows: Rows, evidence: Evidence, runs: int) -> None:
         from mapie.risk_control.fwer_control import control_fwer
         from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value, get_r_hat_plus
     except ImportError as error:
-        print(f"  mapie: skipped, not installed ({error}); see docs/performance.md")
+        print(f"  mapie: skipped, not installed ({error}); see requirements-bench.txt")
         return
     name = f"mapie {version('mapie')}"
     n, epsilon, alpha = rows.losses.shape[1], rows.epsilon, rows.alpha

@@ -28,6 +28,7 @@ from django.core.servers.basehttp import WSGIRequestHandler
 from django.db import connections, transaction
 from django.utils import translation
 from pytest_django import DjangoDbBlocker
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from testbed.servers import drop_database
 from tests.support import database_url
@@ -84,6 +85,22 @@ def _prepare() -> None:
 
 
 _prepare()
+
+
+def _find_static_files_once() -> None:
+    """Each client of a test loads the middleware anew, and WhiteNoise asks the disk for every file."""
+    find, found = WhiteNoiseMiddleware.add_files_from_finders, {}
+
+    def find_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            find(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    WhiteNoiseMiddleware.add_files_from_finders = find_once
+
+
+_find_static_files_once()
 
 # Fixtures of all tests; they load the models, which the settings have to come before.
 from testbed import states  # noqa: E402

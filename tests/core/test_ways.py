@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ SIMULATED = {(0.02, 0.0): 0.796, (0.05, 0.0): 0.877, (0.08, 0.0): 0.927, (0.05, 
 PILOTS = 6
 
 
+@cache
 def foretold(people: PeopleForecast, *, seed: int = 1, m: int | None = None) -> list[dict[str, Way]]:
     """By name, of the world `power` and one pilot after the other; costs are per item, in labels."""
     found, rng = [], np.random.default_rng(seed)

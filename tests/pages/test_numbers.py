@@ -84,7 +84,8 @@ def test_addresses_have_nothing_at_numbers_that_no_row_has(client, arguments) ->
         first = (part, name in API) not in seen
         seen.add((part, name in API))
         for number in NO_NUMBERS if first else NO_NUMBERS[:1]:
-            for method in ("GET", "POST", "DELETE") if number == NO_NUMBERS[0] else ("POST",):
+            # Nothing is found there, so nobody looks at the method.
+            for method in ("GET", "POST", "DELETE") if first and number == NO_NUMBERS[0] else ("POST",):
                 response = client.generic(method, path.replace(str(MARK), number))
                 kind = response.headers["Content-Type"]
                 if response.status_code != 404:
