@@ -89,7 +89,7 @@ def check_nothing_lost_or_doubled(run):
         (chain_inputs, "build_chains", dying, 1),
         (chains, "chains_to_json", dying_after, 1),
         (start.queue, "create_batch", dying_after, 1),
-        (start, "move", dying_after, 1),
+        (start, "change_state", dying_after, 1),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
