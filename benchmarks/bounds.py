@@ -1,9 +1,9 @@
-"""How tight the bounds are, and how long they take: tables for docs/methods.md.
+"""How tight the bounds are: tables for docs/methods.md.
 
     .venv/bin/python benchmarks/bounds.py
 
-Upper bounds at alpha = 0.05 for the same observed losses, which come evenly along the draw; the least number
-of labels with which each certifies anything; medians of five timed runs.
+Upper bounds at alpha = 0.05 for the same observed losses, which come evenly along the draw; and the least
+number of labels with which each certifies anything.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from runner import Table, machine, median_ms
+from runner import Table, machine
 
 from routing.core.bounds import BOUNDS, Evidence
 from routing.core.bounds.base import Bound, full_losses
@@ -35,7 +35,6 @@ def main() -> None:
     title = "0-1 loss, p = 0.9 for half of the items and 0.5 for the rest; N = 3,000, m = 500"
     uppers(title, [(varying, count) for count in (0, 7, 17)], offered(constant_p=False))
     labels()
-    times()
 
 
 def offered(*, binary: bool = True, constant_p: bool = True) -> Iterator[tuple[Bound, str]]:
@@ -93,23 +92,6 @@ def labels() -> None:
         )
         least = [sample(epsilon=Fraction(1, whole)) for whole in (10, 20, 50, 100)]
         table.row(f"`{bound.name}`", target, *(f"{count:,}" for count in least))
-
-
-def times() -> None:
-    """300 policies, m = 10,000, N = 1,000,000."""
-    title = "300 policies, N = 1,000,000, n = 10,000: p-values, upper bounds, in milliseconds"
-    table = Table("bound", "p-values", "upper bounds", title=title)
-    rng = np.random.default_rng(0)
-    rows = (rng.random((300, 10_000)) < np.linspace(0, 0.1, 300)[:, None]).astype(float)
-    seen = replace(
-        Evidence.of_counts(rows.sum(axis=1), asked=10_000, drawn=10_000, p=Fraction(1), pool_size=10**6),
-        rows=lambda start, stop: rows[start:stop],
-    )
-    for bound in BOUNDS:
-        target = "pool" if not bound.refusal(target="pool", binary=True) else "population"
-        p = median_ms(partial(bound.p_values, seen, Fraction(1, 20), target=target), 5, warm=False)
-        upper = median_ms(partial(bound.upper, seen, ALPHA, target=target), 5, warm=False)
-        table.row(f"`{bound.name}`", f"{p:.1f}", f"{upper:.1f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The parts `export` and `tables` of benchmarks/bulk.py, in the half labelled project of bulk_world.py."""
+"""The part `tables` of benchmarks/bulk.py: what pages of the half labelled project of bulk_world.py cost."""
 
 import argparse
 import time
@@ -7,8 +7,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import numpy as np
 from bulk_world import half_labelled
-from runner import Row, busy, measured, middle, peak_mib, percentile
+from runner import Row, busy, peak_mib
 
 ENOUGH_SECONDS = 20
 SEARCHES = {
@@ -36,79 +37,35 @@ PAIRS = (
     ("label=cat flag=open", "name"),
     ("stage=labelled comment=any", "-time"),
 )
-
-
-EXPORT_OPTIONS = {
-    "formats": ("csv,jsonl,csv+jsonl", "what each job writes, of several joined by +"),
-    "repeat": (1, "jobs per line; the middle one counts"),
-}
-TABLES_OPTIONS = {
-    "repeat": (5, "passes"),
-    "only": ("", "only lines with this in their name"),
-    "pages": (False, "the other pages of the project"),
-    "search": (False, "with the index for searching (PostgreSQL)"),
-}
 Steps = dict[str, Callable[[], Any]]
 
 
-def export(options: argparse.Namespace) -> None:
-    """The delivery of a run, written by the real job and kept in the storage.
-
-    A text of 160 characters is among the imported columns. A line is one job with the formats that it names;
-    a rate counts items, whatever the number of files. The time at work is the worker's: the database's server
-    works beside it.
-    """
-    project, access = half_labelled(options.size)
-    run = project.runs.get(number=1)
-    for formats in options.formats.split(","):
-        middle(delivered(run, access.user, options.size, formats) for _ in range(options.repeat)).show()
-
-
-def delivered(run: Any, user: Any, size: int, formats: str) -> Row:
-    from annotation.jobs import jobs
-    from annotation.models import Job
-    from routing.delivery.deliver import deliver
-    from routing.models import Delivery
-
-    job = deliver(run=run, user=user, formats=formats.split("+"))
-    with measured(formats, size) as row:
-        jobs.run(job.pk)
-    job.refresh_from_db()
-    assert job.state == Job.State.DONE, job.error
-    delivery = Delivery.objects.get(pk=job.result["delivery"])
-    assert delivery.rows == size
-    sizes = {entry.name: entry.file.size for entry in delivery.files.select_related("file")}
-    files = ", ".join(f"{name} {sizes[name] / 1e6:,.0f} MB" for name in sizes if name.startswith("labels."))
-    row.note += f"; {files}"
-    return row
-
-
-def tables(options: argparse.Namespace) -> None:
-    """A page of the table of items in every order, with every filter and ten pairs of them.
-
-    It asks for what the page shows: the rows of one page with their delivered labels, and apart from that the
+def tables(options: argparse.Namespace, size: int) -> None:
+    """Asks for what the page shows: the rows of one page with their delivered labels, and apart from that the
     bounded count, which the page fetches when it is there. "next" and "previous" are the pages behind and
     before an item in the middle. Times are p95 of the passes. "busy" is the most processor time of one pass,
     of this process and of the database server's (if it runs here): on a machine that does other work it tells
     more than the time that passes. With `--pages` the other pages of the project, asked for as by a browser,
-    the page on which people label with the longest guidelines and the longest item in Markdown, what programs
-    watch, and a backup.
+    what programs watch, and a backup.
     """
     from django.core.management import call_command
 
-    project, access = half_labelled(options.size)
+    from annotation.permissions import access_to
+
+    world = half_labelled(size)
+    access = access_to(world.manager, world.project.slug)
     if options.search:
         call_command("search_index", "--create")
-    for name, steps in (pages if options.pages else table_pages)(project, access):
+    for name, steps in (pages if options.pages else table_pages)(world.project, access):
         if options.only in name:
-            line(name, steps, options).show()
+            line(name, steps, size, options.repeat).show()
 
 
-def line(name: str, steps: Steps, options: argparse.Namespace) -> Row:
+def line(name: str, steps: Steps, size: int, repeat: int) -> Row:
     """Each step in every pass: the p95 of the slowest, and the most processor time of one."""
     times: dict[str, list[float]] = {step: [] for step in steps}
     most, note = 0.0, ""
-    for _ in range(options.repeat):
+    for _ in range(repeat):
         for step, ask in steps.items():
             began, at_work = time.perf_counter(), busy()
             note = ask() or note
@@ -117,10 +74,10 @@ def line(name: str, steps: Steps, options: argparse.Namespace) -> Row:
                 most = max(most, busy() - at_work)
         if sum(map(sum, times.values())) > ENOUGH_SECONDS:
             break
-    late = {step: percentile(taken, 0.95) for step, taken in times.items()}
+    late = {step: float(np.quantile(taken, 0.95)) for step, taken in times.items()}
     found = [f"busy {1000 * most:.0f} ms", *(f"{step} {1000 * late[step]:.0f} ms" for step in late), note]
     slowest = max(taken for step, taken in late.items() if step != "count")
-    return Row(name, options.size, 0, slowest, peak_mib(), ", ".join(filter(None, found)))
+    return Row(name, size, 0, slowest, peak_mib(), ", ".join(filter(None, found)))
 
 
 def table_pages(project: Any, access: Any) -> Iterator[tuple[str, Steps]]:
@@ -180,7 +137,6 @@ def pages(project: Any, access: Any) -> Iterator[tuple[str, Steps]]:
     addresses |= {name: reverse(name, args=[project.slug, *own.get(name, ())]) for name in names.split()}
     addresses["items, searched"] = reverse("items", args=[project.slug]) + "?q=t777"
     addresses |= {"readyz": "/readyz", "metrics": "/metrics"}
-    addresses["labelling page, longest"] = reverse("annotate", args=[longest(access.user)])
     addresses["overview, poll"] = addresses["overview"]
     for name, address in addresses.items():
 
@@ -194,16 +150,3 @@ def pages(project: Any, access: Any) -> Iterator[tuple[str, Steps]]:
 
     copies = (str(settings.VAR_DIR.parent / f"copy {number}") for number in count())
     yield "backup", {"command": lambda: call_command("backup", next(copies), verbosity=0)}
-
-
-def longest(user: Any) -> str:
-    """A project with the longest guidelines, whose one item is as long as one shown as Markdown may be."""
-    from annotation.common import limits
-    from annotation.labelling import queue
-    from testbed.factories import make_items, make_project
-
-    text = "Some **bold** text with `code` and a [link](https://x.org).\n\n- one\n- two\n\n" * 1000
-    project = make_project(user, guidelines=text[: limits.GUIDELINES], text_format="markdown")
-    items = make_items(project, [text[: limits.MARKDOWN]])
-    queue.create_batch(project=project, item_ids=[items[0].pk], blind=False, priority=1, entropy=1)
-    return project.slug

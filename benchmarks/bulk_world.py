@@ -15,7 +15,6 @@ TEXT = (
 )
 # Items are made in groups of so many, each from a seed of its own, so that the truth needs no memory.
 GROUP = 50_000
-PLAN: dict[str, Any] = {"epsilon": Decimal("0.02"), "alpha": Decimal("0.05"), "p": Decimal("0.9")}
 LEAD_TIMES = 60_000
 
 
@@ -45,6 +44,11 @@ class Truth(dict[str, str]):
     def __missing__(self, name: str) -> str:
         group, place = divmod(int(name.removeprefix("t")), GROUP)
         return LABELS[facts(group).true[place]]
+
+
+def plan_of(size: int) -> dict[str, Any]:
+    rates = {"epsilon": Decimal("0.02"), "alpha": Decimal("0.05"), "p": Decimal("0.9")}
+    return {**rates, "m": min(3000, size // 4), "entropy": 1}
 
 
 def make(size: int) -> Any:
@@ -81,8 +85,8 @@ def contents(size: int) -> Iterator[tuple[Any, ...]]:
             yield text, [], data, text_hash(text if place % 100 != 1 else TEXT.format(place - 1))
 
 
-def half_labelled(size: int) -> tuple[Any, Any]:
-    """Such a project with a run that has been routed, in which people are at work, and its owner's access.
+def half_labelled(size: int) -> Any:
+    """Such a project with a run that has been routed, in which people are at work.
 
     A tenth of what the run asks them is labelled, and in another batch two people labelled a tenth of all
     items each: of one in ten of these they differ, and a reviewer still has to decide. One item in a thousand
@@ -93,11 +97,10 @@ def half_labelled(size: int) -> tuple[Any, Any]:
     from annotation.common.bulk import copy_rows
     from annotation.labelling import queue
     from annotation.models import AuditEvent, Comment, Item, Settlement, WorkItem
-    from annotation.permissions import access_to
 
     world = make(size)
     project, manager = world.project, world.manager
-    run = world.routed(entropy=1, m=min(3000, size // 4), **PLAN)
+    run = world.routed(**plan_of(size))
     by_place = WorkItem.objects.annotate(place=F("item__position") % 100).filter(batch=run.routed_batch)
     nobody_can = by_place.filter(place=0).values("pk")
     WorkItem.objects.filter(pk__in=nobody_can).update(state=WorkItem.State.UNLABELABLE)
@@ -120,7 +123,7 @@ def half_labelled(size: int) -> tuple[Any, Any]:
         ((project.pk, manager.pk, "work.asked_again", f"item:{one}") for one in ids[::10]),
     )
     analyze()
-    return project, access_to(manager, project.slug)
+    return world
 
 
 def answer(world: Any, work: Any) -> None:

@@ -3,28 +3,28 @@
     .venv/bin/python benchmarks/core.py [--runs 5] [--only certify,pairs,betting]
 
 certify   chains from a pilot and the certificate, with and without the sort of U, by pool and sources
-pairs     the paper's rules over all pairs of distinct scores, beside its Algorithm 1 as a loop
-betting   the betting bound along a chain, beside the packages `confseq` and `mapie` where these are installed
-          (requirements-bench.txt), their numbers compared with ours
+pairs     the paper's rules over all pairs of distinct scores
+betting   the betting bound along a chain, and Hoeffding-Bentkus p-values, beside the packages `confseq` and
+          `mapie` where these are installed (requirements-bench.txt), their numbers compared with ours
 
 Medians of processor time, after one run that is not timed: one thread computes and nothing waits, so on an
 idle machine that is the time that passes.  Worlds are made up: models err more where they are less certain.
 """
 
+import math
 import statistics
 import time
 import tracemalloc
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
-from itertools import combinations_with_replacement
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-import core_peers
 import numpy as np
-from core_peers import Rows
 from numpy.typing import NDArray
-from runner import Table, machine, median_ms, options_of, parts, seconds_of
+from runner import Table, machine, median_ms, options_of, parts
 
 import routing.core.chain
 from routing.core.bounds import BOUNDS
@@ -34,7 +34,7 @@ from routing.core.certify import certify_losses
 from routing.core.chain import PilotData, build_chains
 from routing.core.compare import Comparison, compare_losses
 from routing.core.grid import score_grid
-from routing.core.keys import V_MAX, Key
+from routing.core.keys import V_MAX
 from routing.core.plan import Plan
 from routing.core.search import Search
 
@@ -126,15 +126,8 @@ def certify_times(size: int, drawn: int, sources: int, runs: int) -> tuple[float
 
 def pairs_table(runs: int) -> None:
     table = Table(
-        *("m", "pairs", "ratio", "loop, ms", "search, ms"),
-        title="Both rules of the paper over all pairs of distinct scores, with the bound 'clt': Algorithm 1 "
-        "as a loop over the pairs, NumPy within each (one run), and the search, which makes the same choice",
-    )
-    for drawn in (100, 200, 500):
-        table.row(*loop_beside_search(drawn, runs))
-    table = Table(
         *("m", "sources", "tuples", "loss", "costs", "bound", "ratio", "search, ms", "peak memory, MiB"),
-        title="The search alone; four sources and bounds that bet look at fewer scores",
+        title="Both rules of the paper; four sources and bounds that bet look at fewer scores",
     )
     first = None
     for drawn in (2_000, 10_000):
@@ -152,45 +145,6 @@ def pairs_table(runs: int) -> None:
                 kind, priced = "graded" if graded else "0-1", "by item" if own_costs else "by label"
                 times = (f"{found.taken / first:.1f}", f"{found.taken:.1f}", f"{found.peak:.1f}")
                 table.row(f"{drawn:,}", sources, f"{found.tuples:,}", kind, priced, bound, *times)
-
-
-def loop_beside_search(drawn: int, runs: int) -> tuple[str, ...]:
-    """Cells of a row. Raises `AssertionError` where the loop chooses otherwise."""
-    world, plan = make_world(drawn, 3), make_plan(100 * drawn, drawn, 3, epsilon=Decimal("0.1"))
-    losses = observe(world, np.arange(drawn))
-    asked = np.zeros(drawn, dtype=bool)
-    asked[losses.order] = True
-    choices: dict[str, tuple[Key | None, Key | None]] = {}
-    loop = 1000 * seconds_of(lambda: choices.update(algorithm_1(plan, world, asked)), time.process_time)
-    taken = median_ms(lambda: compare_losses(plan, world.u, losses), runs, before=clear_caches)
-    found = {entry.rule: entry.thresholds for entry in compare_losses(plan, world.u, losses)}
-    assert found == choices, (found, choices)
-    pairs = (drawn + 1) * (drawn + 2) // 2
-    return f"{drawn:,}", f"{pairs:,}", f"{loop / taken:,.0f}", f"{loop:,.0f}", f"{taken:.1f}"
-
-
-def algorithm_1(
-    plan: Plan, world: World, asked: NDArray[np.bool_]
-) -> dict[str, tuple[Key | None, Key | None]]:
-    """The paper's Algorithm 1 with Eqs. (5), (7) and (8), and the choice of its proof, pair by pair."""
-    z = statistics.NormalDist().inv_cdf(1 - float(plan.alpha))
-    prices = np.array([float(cost) for cost in plan.costs])
-    weighted = np.column_stack([world.losses, np.zeros(len(asked))]) * asked[:, None] / float(plan.p)
-    rows = np.arange(len(asked))
-    feasible = []
-    for pair in combinations_with_replacement([-1.0, *np.sort(world.u).tolist()], 2):
-        source = (world.u > pair[0]).astype(int) + (world.u > pair[1])
-        w = weighted[rows, source]
-        if w.mean() + z * w.std(ddof=1) / np.sqrt(len(w)) <= float(plan.epsilon):
-            feasible.append((pair, prices[source].mean()))
-    least = min(cost for _, cost in feasible)
-    cheapest = max(pair for pair, cost in feasible if cost <= least + 1e-9)
-    furthest = max((pair for pair, _ in feasible), key=lambda pair: pair[::-1])
-    chosen = {"pointwise_argmin": cheapest, "lexicographic": furthest}
-    return {
-        rule: tuple(None if u < 0 else Key(u, V_MAX) for u in pair)  # type: ignore[misc]
-        for rule, pair in chosen.items()
-    }
 
 
 class Found(NamedTuple):
@@ -231,20 +185,69 @@ def betting_table(runs: int) -> None:
     plan = make_plan(size, 10_000, 3, target="pool", loss="jaccard", bound="betting_upper", p=Decimal(1))
     losses = sorted_losses(world.u, world.v, world.losses, world.losses, drawn=10_000)
     edges = np.linspace(0, 1, 300)
-    keys = np.column_stack([edges**1.5, edges]) + 1j * V_MAX
-    evidence = losses.evidence_of(plan, keys)
+    evidence = losses.evidence_of(plan, np.column_stack([edges**1.5, edges]) + 1j * V_MAX)
     epsilon, alpha = plan.exact_epsilon, float(plan.alpha)
-    bound = BOUNDS.get("betting_upper")
-
-    times = {}
-    for target in ("pool", "population"):
-        p_values = partial(bound.p_values, evidence, epsilon, target=target, level=alpha)
-        times[target] = median_ms(p_values, runs, before=clear_caches)
-        print(f"  ours, {target:<11} p-values {times[target]:>7.1f} ms")
     assert evidence.rows is not None
-    rows = Rows(evidence.rows(0, 300), size, float(epsilon), alpha)
-    core_peers.beside_confseq(rows, evidence, times, runs)
-    core_peers.beside_mapie(rows, evidence, runs)
+    rows = evidence.rows(0, 300)  # losses (J, n) in draw order, all items asked
+
+    def ours(bound: str, target: str) -> tuple[float, NDArray[np.float64]]:
+        """Milliseconds and p-values of all policies."""
+        p_values = partial(BOUNDS.get(bound).p_values, evidence, epsilon, target=target, level=alpha)
+        return median_ms(p_values, runs, before=clear_caches), p_values()
+
+    for target, pool_size in (("pool", size), ("population", None)):
+        mine = ours("betting_upper", target)
+        print(f"  ours, {target:<11} p-values {mine[0]:>7.1f} ms")
+        # Where the losses alone already exceed N r it stops at a mean below 0, and we say p = 1.
+        fits = rows.sum(axis=1) < (pool_size or math.inf) * float(epsilon)
+        confseq = partial(confseq_p_values, rows, float(epsilon), alpha, pool_size)
+        beside("confseq", f"{target} p-values", mine, confseq, max(1, runs // 2), fits)
+    bentkus = ours("hoeffding_bentkus", "population")
+    mapie = partial(mapie_p_values, evidence.mean, rows.shape[1], float(epsilon))
+    beside("mapie", "Hoeffding-Bentkus p-values", bentkus, mapie, runs)
+
+
+def beside(
+    package: str,
+    what: str,
+    ours: tuple[float, NDArray[np.float64]],
+    theirs: Callable[[], NDArray[np.float64]],
+    runs: int,
+    fits: NDArray[np.bool_] | slice = slice(None),
+) -> None:
+    """How long another package takes for the same, and how far its p-values are from ours."""
+    try:
+        name = f"{package} {version(package)}"
+    except PackageNotFoundError:
+        print(f"  {package}: skipped, not installed; see requirements-bench.txt")
+        return
+    taken = median_ms(theirs, runs)
+    own, other = (np.log(np.minimum(found, 1.0)[fits]) for found in (ours[1], theirs()))
+    print(
+        f"  {name}, {what}: {taken / ours[0]:.1f} times ours, {taken:.2f} ms; largest |ln p - ln p| "
+        f"{np.abs(own - other).max():.1e} over {len(own)} policies"
+    )
+
+
+def confseq_p_values(
+    rows: NDArray[np.float64], epsilon: float, alpha: float, size: int | None
+) -> NDArray[np.float64]:
+    if not hasattr(np, "float_"):
+        np.float_ = np.float64  # a name that NumPy 2 no longer has and confseq 0.0.11 annotates with
+    from confseq.betting import betting_mart
+    from confseq.betting_strategies import lambda_predmix_eb
+
+    def fixed(x: NDArray[np.float64], m: float) -> NDArray[np.float64]:
+        return np.asarray(lambda_predmix_eb(x, alpha=alpha, fixed_n=rows.shape[1]), dtype=np.float64)
+
+    bets: dict[str, Any] = {"alpha": alpha, "lambdas_fn_negative": fixed, "N": size, "theta": 0}
+    return 1 / np.maximum([betting_mart(x, epsilon, **bets).max() for x in rows], 1.0)
+
+
+def mapie_p_values(mean: NDArray[np.float64], n: int, epsilon: float) -> NDArray[np.float64]:
+    from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
+
+    return compute_hoeffding_bentkus_p_value(mean, n, epsilon)[:, 0]
 
 
 TABLES = {"certify": certify_table, "pairs": pairs_table, "betting": betting_table}

@@ -3,7 +3,6 @@ that goes away, workers that freeze. For each: what was lost and what is there t
 
     .venv/bin/python benchmarks/faults.py                          (50 kills, and every other fault once)
     .venv/bin/python benchmarks/faults.py --faults kills --kills 5
-    .venv/bin/python benchmarks/faults.py --broker amqp://guest:guest@127.0.0.1:5672//
 
 PostgreSQL, Redis and two model servers are its own, on free ports. The model servers count their calls and
 answer when they are told to; commits wait at triggers that are in this database alone. So each kill lands
@@ -18,27 +17,23 @@ doubled, or is unexplained.
 """
 
 import argparse
-import json
 import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from faults_site import Gates, Model, Reconcilers, Worker
-from runner import Table, installation, own_server, parser_of
+from runner import Table, installation, parser_of
 
 from testbed.hosts import until
 from testbed.servers import PostgresServer, RedisServer, create_database
 
 if TYPE_CHECKING:
-    from faults_kills import Row
-    from faults_world import World
+    from faults_world import Row, World
 
     from annotation.models import Job
 
@@ -46,21 +41,21 @@ STALE_SECONDS = 3
 PATIENCE = 120
 # A worker's session that does nothing inside a transaction for so long is ended: a frozen one lets go.
 IDLE_MILLISECONDS = 5000
-FAULTS = ["kills", "twice", "broker", "unacknowledged", "database"]
-FAULTS += ["stale", "frozen", "poison", "terminate", "cancel"]
-# What is played instead where the broker is not the script's own.
-NOT_OWN = {"broker": "purged", "unacknowledged": ""}
+FAULTS = ["kills", "twice", "broker", "database", "stale", "frozen"]
 
 
 class Bench:
     """Servers, model servers, a worker and reconcilers, all of its own."""
 
-    def __init__(self, stack: ExitStack, broker: str) -> None:
-        self.postgres = stack.enter_context(own_server(PostgresServer))
+    def __init__(self, stack: ExitStack) -> None:
+        programs = PostgresServer.installed(), RedisServer.installed()
+        if not all(programs):
+            sys.exit("PostgreSQL and Redis have to be installed (Debian: postgresql, redis-server).")
+        self.postgres = stack.enter_context(PostgresServer(programs[0]))
+        self.redis = stack.enter_context(RedisServer(programs[1]))
         database = create_database(self.postgres.url("postgres"), "hypac")
-        self.redis = None if broker else stack.enter_context(own_server(RedisServer))
         environment = {
-            "CELERY_BROKER_URL": broker or self.redis.url(),
+            "CELERY_BROKER_URL": self.redis.url(),
             "HYPAC_PRIVATE_HOSTS": "127.0.0.1",
             "HYPAC_JOB_STALE_SECONDS": str(STALE_SECONDS),
             "HYPAC_LOG_LEVEL": "WARNING",
@@ -89,16 +84,16 @@ class Bench:
         worker.start()
         return worker
 
-    def way(self, world: "World") -> list[tuple[str, Callable[[], "Job"]]]:
+    def way(self, world: "World") -> dict[str, Callable[[], "Job"]]:
         """The jobs of a world in their order, each with what starts it."""
         urls = {model.name: model.server.url for model in self.models}
-        return [
-            ("import", world.start_import),
-            ("prepare_run", lambda: world.start_run(urls)),
-            ("analyse_run", world.start_analysis),
-            ("route_run", world.start_routing),
-            ("deliver_run", world.start_delivery),
-        ]
+        return {
+            "import": world.start_import,
+            "prepare_run": lambda: world.start_run(urls),
+            "analyse_run": world.start_analysis,
+            "route_run": world.start_routing,
+            "deliver_run": world.start_delivery,
+        }
 
     def token(self, job: "Job") -> str:
         """Of the worker that has the job now; "" where none has it."""
@@ -131,48 +126,32 @@ def rows_of(bench: Bench, options: argparse.Namespace) -> Iterator["Row"]:
     for name in options.faults:
         began = time.monotonic()
         if name == "kills":
-            yield from kills(bench, options.kills, only=tuple(options.jobs))
-        elif played := name if bench.redis else NOT_OWN.get(name, name):
-            yield from getattr(faults_others, played)(bench)
+            yield from kills(bench, options.kills, only=options.jobs)
+        else:
+            yield from getattr(faults_others, name)(bench)
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
 
-def table(rows: Iterable["Row"]) -> list["Row"]:
-    columns = ("times", "jobs", "lost", "doubled", "calls", "extra", "in_flight", "unexplained")
-    shown = Table("fault", *(name.replace("_", " ") for name in columns))
-    kept = []
-    for row in rows:
-        shown.row(row.fault, *(getattr(row, name) for name in columns))
-        kept.append(row)
-    return kept
-
-
-def parse() -> argparse.Namespace:
-    parser = parser_of(
-        __doc__,
-        kills=(50, "how often a worker is killed"),
-        broker=("", "URL of a broker; without it a Redis of its own"),
-        json=(Path, "write the rows to this file, too"),
-    )
+def main() -> int:
+    parser = parser_of(__doc__, kills=(50, "how often a worker is killed"))
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=FAULTS, metavar="FAULT")
     parser.add_argument("--jobs", nargs="+", default=[], help="kinds of job that are killed (default: all)")
-    return parser.parse_args()
-
-
-def main() -> int:
-    options = parse()
+    options = parser.parse_args()
+    columns = ("times", "jobs", "lost", "doubled", "calls", "extra", "in_flight", "unexplained")
+    rows = []
     with ExitStack() as stack:
-        bench = Bench(stack, options.broker)
+        bench = Bench(stack)
+        table = Table("fault", *(name.replace("_", " ") for name in columns))
         try:
-            rows = table(rows_of(bench, options))
+            for row in rows_of(bench, options):
+                table.row(row.fault, *(getattr(row, name) for name in columns))
+                rows.append(row)
         except AssertionError as error:
             print(f"\n{error}\n\n{bench.log.read_text(errors='replace')[-6000:]}", file=sys.stderr)
             return 1
     for row in rows:
         for wrong in row.wrong:
             print(f"{row.fault}: {wrong}")
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) | {"failed": row.failed} for row in rows]))
     return int(any(row.failed for row in rows))
 
 

@@ -1,15 +1,16 @@
 """kill -9 of the worker at every point of the way of a job: before, in and after calls and commits."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from faults_site import Model
-from faults_world import CONCURRENCY, Found, World, check
+from faults_site import Model, key_of
+from faults_world import CONCURRENCY, Row, World, check
 
 from annotation.models import Job
 from routing.models import Prediction
@@ -19,34 +20,6 @@ if TYPE_CHECKING:
     from faults import Bench
 
 VICTIMS = ("child", "parent", "both")
-
-
-@dataclass
-class Row:
-    """One line of the table. `extra` are calls for items that had been asked for before, `in_flight` those
-    that were under way, or answered and not committed, when it was killed; `unexplained` are extra calls for
-    any other item.
-    """
-
-    fault: str
-    times: int = 0
-    jobs: int = 0
-    calls: int = 0
-    extra: int = 0
-    in_flight: int = 0
-    unexplained: int = 0
-    lost: int = 0
-    doubled: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.lost or self.doubled or self.unexplained or self.wrong)
-
-    def add(self, found: Found) -> None:
-        self.lost += found.lost
-        self.doubled += found.doubled
-        self.wrong += found.wrong
 
 
 @dataclass
@@ -103,22 +76,15 @@ def traps(bench: "Bench", world: World) -> dict[str, list[Trap]]:
     fast, slow = bench.models
 
     def gate(name: str, table: str, *, at_commit: bool = False) -> Trap:
-        keys: list[int] = []
-        return Trap(
-            name,
-            lambda: keys.append(bench.gates.close(table, at_commit=at_commit)),
-            lambda: bench.gates.reached(keys[-1]),
-            lambda: bench.gates.unlock(keys[-1]),
-        )
+        key = key_of(table, at_commit=at_commit)
+        gates = bench.gates
+        return Trap(name, *(partial(step, key) for step in (gates.close, gates.reached, gates.unlock)))
 
     def gates(what: str, table: str) -> list[Trap]:
         return [
             gate(f"{what}, before the commit", table),
             gate(f"{what}, in the commit", table, at_commit=True),
         ]
-
-    def lists(model: Model) -> Trap:
-        return Trap("before a call", model.hold_lists, lambda: model.lists_waiting > 0, model.release_lists)
 
     def calls(name: str, model: Model, answered: int) -> Trap:
         """Reached once so many are answered and committed and all others wait."""
@@ -136,7 +102,7 @@ def traps(bench: "Bench", world: World) -> dict[str, list[Trap]]:
     return {
         "import": gates("items", "annotation_item"),
         "prepare_run": [
-            lists(fast),
+            Trap("before a call", fast.lists.clear, lambda: fast.lists_waiting > 0, fast.lists.set),
             calls("in the first calls", fast, 0),
             *gates("answers", "routing_prediction"),
             calls("after a commit, in calls", fast, 7),
@@ -152,7 +118,7 @@ def traps(bench: "Bench", world: World) -> dict[str, list[Trap]]:
     }
 
 
-def kills(bench: "Bench", times: int, *, only: tuple[str, ...] = ()) -> Iterator[Row]:
+def kills(bench: "Bench", times: int, *, only: Collection[str] = ()) -> Iterator[Row]:
     """World after world goes its whole way, until so many kills were made; `only` these jobs are killed."""
     rows: dict[str, Row] = {}
     victims = cycle(VICTIMS)
@@ -161,15 +127,14 @@ def kills(bench: "Bench", times: int, *, only: tuple[str, ...] = ()) -> Iterator
         world = World.make()
         of_job = traps(bench, world)
         calls = Calls(bench.models, world)
-        for kind, start in bench.way(world):
+        for kind, start in bench.way(world).items():
             set_up = of_job[kind][:left] if not only or kind in only else []
             mine = [rows.setdefault(f"{kind}: {trap.name}", Row(f"{kind}: {trap.name}")) for trap in set_up]
             job = _killed_at(bench, start, set_up, mine, calls, victims)
             left -= len(set_up)
-            found = check(world)
             for row in mine or [rows.setdefault("no kill", Row("no kill"))]:
                 row.jobs += job.state == Job.State.DONE
-                row.add(found)
+                check(world, row)
             if left <= 0:
                 break
         calls.fault(None)

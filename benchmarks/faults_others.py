@@ -7,12 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import redis
-from django.conf import settings
 from django.db import connection, transaction
-from faults_kills import Calls, Row
-from faults_world import CONCURRENCY, World, check
+from faults_kills import Calls
+from faults_site import key_of
+from faults_world import CONCURRENCY, Row, World, check
 
-from annotation.jobs import jobs
 from annotation.models import Job
 from annotation.tasks import run_job
 from routing.models import Reservation
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from faults import Bench
 
 ANSWERED = 8
-GAVE_UP = "Couldn't ack"
 
 
 class Scene:
@@ -34,14 +32,13 @@ class Scene:
         self.row = self.rows[0]
         self.world = World.make()
         self.calls = Calls(bench.models, self.world)
-        self.way = dict(bench.way(self.world))
+        self.way = bench.way(self.world)
 
     def end(self) -> list[Row]:
         self.calls.fault(None)
         self.rows[-1].calls += self.calls.total()
-        found = check(self.world)
         for row in self.rows:
-            row.add(found)
+            check(self.world, row)
         return self.rows
 
     def next(self, times: int = 0) -> None:
@@ -58,12 +55,13 @@ class Scene:
         self.bench.finish(job)
         self.row.jobs += 1
 
-    def held(self, kind: str, table: str, *, at_commit: bool = False) -> tuple[Job, Callable[[], None]]:
-        """The job, which waits before it stores this, or in the commit; and what lets it go on."""
-        key = self.bench.gates.close(table, at_commit=at_commit)
+    def held(self, kind: str, table: str, *, at_commit: bool = False) -> Job:
+        """The job, which waits before it stores this, or in the commit."""
+        gates, key = self.bench.gates, key_of(table, at_commit=at_commit)
+        gates.close(key)
         job = self.way[kind]()
-        until(lambda: self.bench.gates.reached(key), f"{kind} to store what it has")
-        return job, lambda: self.bench.gates.unlock(key)
+        until(lambda: gates.reached(key), f"{kind} to store what it has")
+        return job
 
     def in_calls(self) -> Job:
         """A run whose first model has answered some items, all stored, and is at work on others."""
@@ -81,10 +79,8 @@ class Scene:
         )
         return job
 
-    def rest(self, after: str = "prepare_run") -> None:
-        """The jobs that come after this one."""
-        names = list(self.way)
-        for name in names[names.index(after) + 1 :]:
+    def rest(self) -> None:
+        for name in ("analyse_run", "route_run", "deliver_run"):
             self.done(self.way[name]())
 
 
@@ -102,7 +98,6 @@ def fault(*names: str) -> Callable[[Callable[["Bench", Scene], None]], Rows]:
             finally:
                 for model in bench.models:
                     model.release()
-                    model.release_lists()
             return scene.end()
 
         return rows
@@ -164,42 +159,6 @@ def broker(bench: "Bench", scene: Scene) -> None:
     scene.done(job)
 
 
-@fault("broker hangs as a message is acknowledged")
-def unacknowledged(bench: "Bench", scene: Scene) -> None:
-    """Redis hangs while a message is acknowledged: the worker gives up, and takes others all the same."""
-    server = bench.redis
-    job, free = scene.held("import", "annotation_item")
-    bench.worker.send(signal.SIGSTOP)  # the parent, which acknowledges; its child goes on
-    free()
-    scene.done(job)
-    scene.fault()
-    server.send(signal.SIGSTOP)
-    before = bench.said(GAVE_UP)
-    bench.worker.send(signal.SIGCONT)
-    until(lambda: bench.said(GAVE_UP) > before, "the worker to give up")
-    server.send(signal.SIGCONT)
-    scene.rest(after="import")  # it has to take others all the same
-    scene.calls.fault(None)
-    scene.row.in_flight = 0
-
-
-@fault("broker emptied while a job waits")
-def purged(bench: "Bench", scene: Scene) -> None:
-    """The same of a broker that is not ours to kill."""
-    from hypac_site.celery import app
-
-    job = scene.in_calls()
-    scene.calls.fault(scene.row)
-    scene.fast.release()
-    scene.done(job)
-    bench.worker.stop()
-    job = scene.way["analyse_run"]()
-    scene.row.times = until(app.control.purge, "a message to be thrown away")
-    bench.worker.start()
-    scene.done(job)
-    scene.rest(after="analyse_run")
-
-
 # --- The database -------------------------------------------------------------------------------------------
 
 
@@ -213,11 +172,11 @@ def database(bench: "Bench", scene: Scene) -> None:
     scene.done(job)
     scene.done(scene.way["analyse_run"]())
     scene.next()
-    job, _free = scene.held("route_run", "routing_route")
+    job = scene.held("route_run", "routing_route")
     scene.fault()
     _restart(bench)
     scene.done(job)
-    job, _free = scene.held("deliver_run", "routing_delivery", at_commit=True)
+    job = scene.held("deliver_run", "routing_delivery", at_commit=True)
     scene.row.times += 1
     _restart(bench)
     scene.done(job)
@@ -244,7 +203,8 @@ def stale(bench: "Bench", scene: Scene) -> None:
 def frozen(bench: "Bench", scene: Scene) -> None:
     """The same inside a transaction, which holds locks that the other one needs."""
     job = scene.in_calls()
-    key = bench.gates.close("routing_prediction")
+    key = key_of("routing_prediction")
+    bench.gates.close(key)
     scene.fast.release()
     until(lambda: bench.gates.reached(key), "answers to be stored")
     _freeze(bench, scene, job, lambda: bench.gates.unlock(key))
@@ -281,59 +241,3 @@ def _facts(world: World) -> tuple[object, ...]:
         (job.state, job.done, job.attempts, job.heartbeat_at),
         sum(lost.values_list("calls", flat=True)),
     )
-
-
-@fault("job that kills its worker each time")
-def poison(bench: "Bench", scene: Scene) -> None:
-    """A job whose worker is killed each time before it gets on: it fails, with its reason."""
-    job = scene.in_calls()
-    scene.fast.hold()
-    for _ in range(settings.HYPAC_JOB_MAX_ATTEMPTS):
-        until(lambda: bench.alive(job) and job.state == Job.State.RUNNING, "the job to be taken")
-        token = job.claim_token
-        scene.fault()
-        bench.worker.kill("child")
-        until(lambda token=token: bench.token(job) != token, "its death to be noticed")
-    until(lambda: job.state == Job.State.FAILED or job.refresh_from_db(), "the job to fail")
-    if f"died {settings.HYPAC_JOB_MAX_ATTEMPTS} times" not in job.error:
-        scene.row.wrong.append(f"the reason is {job.error!r}")
-    scene.fast.release()
-    jobs.retry(job=job)
-    scene.done(job)
-    scene.rest()
-
-
-@fault("worker told to end in its calls")
-def terminate(bench: "Bench", scene: Scene) -> None:
-    """SIGTERM while a model is asked: what is under way is stored, and no call is made again."""
-    job = scene.in_calls()
-    scene.fault()
-    bench.worker.send(signal.SIGTERM)
-    time.sleep(1)
-    scene.fast.release()
-    assert bench.worker.process is not None
-    bench.worker.process.wait(60)
-    job.refresh_from_db()
-    if (job.state, job.attempts) != (Job.State.QUEUED, 0):
-        scene.row.wrong.append(f"it left the job {job.state} after {job.attempts} attempts")
-    bench.worker.start()
-    scene.done(job)
-    scene.rest()
-    scene.calls.fault(None)
-    if scene.row.extra:
-        scene.row.wrong.append("calls were made again")
-
-
-@fault("job stopped in its calls, started again")
-def cancel(bench: "Bench", scene: Scene) -> None:
-    """A job is stopped while a model is asked: nothing is stored any more; started again, it goes on."""
-    job = scene.in_calls()
-    scene.fault()
-    jobs.cancel(job=job)
-    scene.fast.release()
-    until(lambda: bench.said(f"Job {job.pk}: another worker has it, or it was"), "the worker to notice")
-    if (stored := scene.world.predictions()) != ANSWERED:
-        scene.row.wrong.append(f"{stored - ANSWERED} answers were stored after the job was stopped")
-    jobs.retry(job=job)
-    scene.done(job)
-    scene.rest()

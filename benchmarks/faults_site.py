@@ -18,7 +18,7 @@ import psycopg
 from runner import ROOT, children_of
 
 from testbed.hosts import until, worker_command
-from testbed.scripted_replies import completion
+from testbed.scripted_replies import completion, model_list
 from testbed.scripted_server import Reply, Request, ScriptedServer
 
 _names = count(1)
@@ -28,46 +28,38 @@ _names = count(1)
 
 
 class Model:
-    """A model server with a log of its calls. Held, it keeps every call, or list of models, waiting."""
+    """A model server with a log of its calls. Held, it keeps every call waiting, and while `lists` is clear
+    every question for its list of models.
+    """
 
     def __init__(self, name: str, answer: Callable[[int], tuple[str, float]]) -> None:
         self.name = name
         self._answer = answer
         self._open = threading.Condition()
         self._left: int | None = None  # calls that are still answered; None: all
-        self._lists_held = False
+        self.lists = threading.Event()
+        self.lists.set()
         self.waiting = self.lists_waiting = 0  # calls that wait now, and questions for the list of models
         self.calls: Counter[int] = Counter()  # begun, by item
         self.server = ScriptedServer(self._reply, models=[name])
-        listed = {"object": "list", "data": [{"id": name, "object": "model"}]}
-        self.server.route("GET", "/v1/models", lambda _request: self._list(listed))
+        self.server.route("GET", "/v1/models", self._list)
 
     def hold(self, after: int = 0) -> None:
         """Answer so many calls more, and let the others wait."""
         with self._open:
             self._left = after
 
-    def hold_lists(self) -> None:
-        with self._open:
-            self._lists_held = True
-
     def release(self) -> None:
-        """Answer everything."""
+        """Answer every call."""
         with self._open:
             self._left = None
             self._open.notify_all()
 
-    def release_lists(self) -> None:
-        with self._open:
-            self._lists_held = False
-            self._open.notify_all()
-
-    def _list(self, listed: dict[str, Any]) -> Reply:
-        with self._open:
-            self.lists_waiting += 1
-            self._open.wait_for(lambda: not self._lists_held)
-            self.lists_waiting -= 1
-        return Reply(body=listed)
+    def _list(self, _request: Request) -> Reply:
+        self.lists_waiting += 1
+        self.lists.wait()
+        self.lists_waiting -= 1
+        return Reply(body=model_list([self.name]))
 
     def _reply(self, request: Request) -> dict[str, Any]:
         number = int(re.findall(r"\d+", request.prompt)[-1])
@@ -120,15 +112,12 @@ class Gates:
     def install(self) -> None:
         """Make the triggers, in a database whose tables are there."""
         self._connection.execute(GATE)
-        for number, table in enumerate(GATED):
-            self._connection.execute(
-                TRIGGERS.format(table=table, before=_key(number), at=_key(number, at_commit=True))  # type: ignore[arg-type]
-            )
+        for table in GATED:
+            keys = {"before": key_of(table), "at": key_of(table, at_commit=True)}
+            self._connection.execute(TRIGGERS.format(table=table, **keys))  # type: ignore[arg-type]
 
-    def close(self, table: str, *, at_commit: bool = False) -> int:
-        key = _key(GATED.index(table), at_commit=at_commit)
+    def close(self, key: int) -> None:
         self._connection.execute("SELECT pg_advisory_lock(%s)", [key])
-        return key
 
     def reached(self, key: int) -> bool:
         """Whether somebody waits before it."""
@@ -141,15 +130,15 @@ class Gates:
 
     def reconnect(self) -> None:
         """After the server was started again: all locks have gone with it."""
-        self._connection.close()
+        self.end()
         self._connection = psycopg.connect(self._url, autocommit=True)
 
     def end(self) -> None:
         self._connection.close()
 
 
-def _key(number: int, *, at_commit: bool = False) -> int:
-    return 7000 + 2 * number + at_commit
+def key_of(table: str, *, at_commit: bool = False) -> int:
+    return 7000 + 2 * GATED.index(table) + at_commit
 
 
 # --- The worker ---------------------------------------------------------------------------------------------

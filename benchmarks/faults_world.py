@@ -64,8 +64,8 @@ class World(worlds.World):
 
     # Each starts a job and returns it.
 
-    def start_import(self, rows: int = ITEMS) -> Job:
-        lines = (f"t{n},item {n}" for n in range(self.first, self.first + rows))
+    def start_import(self) -> Job:
+        lines = (f"t{n},item {n}" for n in range(self.first, self.first + ITEMS))
         content = io.BytesIO(("id,text\n" + "\n".join(lines)).encode())
         stored = store_file(
             project=self.project, content=content, original_name="items.csv", media_type="text/csv"
@@ -122,12 +122,23 @@ class World(worlds.World):
 
 
 @dataclass
-class Found:
-    """What is missing and what is there more than once; `wrong` says it in words."""
+class Row:
+    """One line of the table, whose columns faults.py explains; `wrong` says in words what is amiss."""
 
+    fault: str
+    times: int = 0
+    jobs: int = 0
+    calls: int = 0
+    extra: int = 0
+    in_flight: int = 0
+    unexplained: int = 0
     lost: int = 0
     doubled: int = 0
     wrong: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.lost or self.doubled or self.unexplained or self.wrong)
 
     def count(self, what: str, there: int, wanted: int) -> None:
         self.lost += max(wanted - there, 0)
@@ -136,20 +147,18 @@ class Found:
             self.wrong.append(f"{what}: {there} are there, {wanted} wanted")
 
 
-def check(world: World, rows: int = ITEMS) -> Found:
+def check(world: World, row: Row) -> None:
     """Compare what is stored of all that the world has done so far with what it should be. Where a constraint
     lets nothing be there twice, a count tells all.
     """
-    found, project = Found(), world.project
-    items = Item.objects.filter(project=project)
-    found.count("items", items.count(), rows)
-    found.count("places of items", items.filter(position__lt=rows).count(), rows)
-    if run := project.runs.first():
-        _check_run(found, run)
-    return found
+    items = Item.objects.filter(project=world.project)
+    row.count("items", items.count(), ITEMS)
+    row.count("places of items", items.filter(position__lt=ITEMS).count(), ITEMS)
+    if run := world.project.runs.first():
+        _check_run(row, run)
 
 
-def _check_run(found: Found, run: Run) -> None:
+def _check_run(row: Row, run: Run) -> None:
     state = Run.State
     prepared = run.state != state.PREPARING
     for source in Source.objects.filter(project=run.project).order_by("position"):
@@ -157,24 +166,24 @@ def _check_run(found: Found, run: Run) -> None:
         if prepared:
             asked = _asked(run, source)
             answered = asked.filter(Exists(made.filter(item=OuterRef("pk"))))
-            found.count(f"answers of {source.name}", answered.count(), asked.count())
+            row.count(f"answers of {source.name}", answered.count(), asked.count())
         items = made.values("item").distinct().count()
-        found.count(f"answers of {source.name}, each item once", made.count(), items)
+        row.count(f"answers of {source.name}, each item once", made.count(), items)
         scores = ItemScore.objects.filter(prediction__source=source).count()
-        found.count(f"scores of {source.name}", scores, made.count())
-        _check_money(found, run, source)
+        row.count(f"scores of {source.name}", scores, made.count())
+        _check_money(row, run, source)
     if prepared:
-        found.count("calibration set", run.calibration_batch.work_items.count(), run.draw.n)  # type: ignore[union-attr]
-        found.count("batches", run.project.work_batches.count(), 2 if run.routed_batch_id else 1)
+        row.count("calibration set", run.calibration_batch.work_items.count(), run.draw.n)  # type: ignore[union-attr]
+        row.count("batches", run.project.work_batches.count(), 2 if run.routed_batch_id else 1)
     if run.state in (state.ANALYSED, state.ROUTING, state.LABELLING, state.COMPLETE):
-        found.count("certificates", Certificate.objects.filter(run=run).count(), 1)
+        row.count("certificates", Certificate.objects.filter(run=run).count(), 1)
     if run.state in (state.LABELLING, state.COMPLETE):
-        found.count("routes", Route.objects.filter(run=run).count(), run.pool_size)
+        row.count("routes", Route.objects.filter(run=run).count(), run.pool_size)
     deliveries = Delivery.objects.filter(run=run)
     jobs = run.project.jobs.filter(kind="deliver_run", state=Job.State.DONE).count()
-    found.count("deliveries", deliveries.count(), jobs)
+    row.count("deliveries", deliveries.count(), jobs)
     for delivery in deliveries:
-        found.count("rows", delivery.rows, run.pool_size)
+        row.count("rows", delivery.rows, run.pool_size)
 
 
 def _asked(run: Run, source: Source) -> Any:
@@ -190,12 +199,12 @@ def _asked(run: Run, source: Source) -> Any:
     return pool.filter(wanted)
 
 
-def _check_money(found: Found, run: Run, source: Source) -> None:
+def _check_money(row: Row, run: Run, source: Source) -> None:
     paid = Spend.objects.filter(run=run, source=source).aggregate(q=Sum("quantity"), a=Sum("amount"))
     cost = Prediction.objects.filter(source=source).aggregate(q=Count("pk"), a=Sum("cost"))
     if (paid["q"] or 0, paid["a"] or 0) != (cost["q"], cost["a"] or 0):
-        found.wrong.append(f"ledger of {source.name}: {paid}, predictions: {cost}")
+        row.wrong.append(f"ledger of {source.name}: {paid}, predictions: {cost}")
     if not run.project.jobs.filter(state__in=(Job.State.QUEUED, Job.State.RUNNING)).exists():
         kept = Reservation.objects.filter(run=run, source=source, state=Reservation.State.OPEN, calls__gt=0)
         if kept.exists():
-            found.wrong.append(f"{source.name}: money still set aside")
+            row.wrong.append(f"{source.name}: money still set aside")

@@ -1,6 +1,6 @@
 """How fast a person can label, in a table: keys and milliseconds per label, layout shift, bytes.
 
-    .venv/bin/python benchmarks/labelling.py [--items 10000] [--labels 50] [--runs 3] [--suggestions 1000]
+    .venv/bin/python benchmarks/labelling.py [--items 10000] [--labels 50] [--runs 3]
     .venv/bin/python benchmarks/labelling.py --label-studio http://127.0.0.1:8080 --token TOKEN
 
 Starts `manage.py serve` on a state of its own (SQLite), fills a project, and drives a real Chromium through
@@ -8,28 +8,22 @@ the page on which people label: one key for each label. "key to next" is the tim
 that gives the label to the frame in which the next item's text stands on the screen, as the page itself
 measures it. "per label" is the whole round when the next key comes as soon as the page takes it.
 
-With --suggestions there is a second project, of so many items, with a run that shows people what a model
-answered about what it routed to them: the one key is then that which accepts the suggestion.
-
 With --label-studio the same script drives the labelling page of that server through the same texts and
 labels (it makes a project of its own there, over the REST API, with --token): the hotkey of the label, then
 the hotkey that submits.
 """
 
 import gzip
-import json
 import os
 import secrets
-import statistics
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import numpy as np
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -44,7 +38,6 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-ne
 KEYS = {"cat": "1", "dog": "2"}
 READY = "#task[data-ready]"
 READY_IN_LABEL_STUDIO = "button[aria-label*='ubmit']:not([disabled])"
-Keys = Callable[[int], list[str]]
 PASSWORD = secrets.token_urlsafe(16)
 
 # Notes, in the page: when a key went down, and the first frame in which another item's text stands there.
@@ -106,7 +99,9 @@ class Fetched:
         return total
 
 
-def label_all(page: Page, labels: int, keys: Keys, ready: str, first_load: int) -> Round:
+def label_all(
+    page: Page, labels: int, keys: Callable[[int], list[str]], ready: str, first_load: int
+) -> Round:
     """Give `labels` labels. `keys` are pressed for the n-th; where `ready` matches, the page takes keys."""
     fetched = Fetched(page)
     per_label = []
@@ -147,25 +142,10 @@ def fill(items: int) -> str:
     return project.slug
 
 
-def fill_with_suggestions(items: int, labels: int) -> str:
-    """Of a project with at least `labels` items that were routed to people and come with a suggestion."""
-    from testbed.factories import add_member, make_user
-    from testbed.worlds import make_world
-
-    world = make_world(items, change=lambda number, row: row.update(text=text(number)))
-    run = world.routed(m=items // 5, suggestions=True)
-    if run.routed_batch is None or run.routed_batch.work_items.count() < labels:
-        sys.exit(f"Fewer than {labels} of {items} items were routed to people: give --suggestions more.")
-    add_member(world.project, "annotator", make_user("bench2", password=PASSWORD))
-    return world.project.slug
-
-
-def in_hypac(
-    context: BrowserContext, labels: int, address: str, slug: str, keys: Keys, user: str = "bench"
-) -> Round:
+def in_hypac(context: BrowserContext, labels: int, address: str, slug: str) -> Round:
     page = context.new_page()
     page.goto(f"{address}/projects/{slug}/annotate/")
-    page.get_by_label("Username").fill(user)
+    page.get_by_label("Username").fill("bench")
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
     page.wait_for_selector(READY)
@@ -173,7 +153,7 @@ def in_hypac(
         page.goto(f"{address}/projects/{slug}/annotate/")
         page.wait_for_selector(READY)
         page.wait_for_timeout(300)
-        return label_all(page, labels, keys, READY, first.count())
+        return label_all(page, labels, lambda n: [key(n)], READY, first.count())
 
 
 @contextmanager
@@ -249,14 +229,11 @@ def chromium(program: str) -> Iterator[Browser]:
 
 
 def row(rounds: list[Round]) -> tuple[str, ...]:
-    def median_of(pick: Callable[[Round], float]) -> str:
-        return f"{statistics.median(map(pick, rounds)):.0f}"
-
+    to_next = [np.quantile(one.to_next, (0.5, 0.95)) for one in rounds]
     return (
         f"{rounds[0].presses}",
-        median_of(lambda one: statistics.median(one.to_next)),
-        median_of(lambda one: statistics.quantiles(one.to_next, n=20)[-1]),
-        median_of(lambda one: statistics.median(one.per_label)),
+        *(f"{middle:.0f}" for middle in np.median(to_next, axis=0)),
+        f"{np.median([np.median(one.per_label) for one in rounds]):.0f}",
         f"{max(one.shift for one in rounds):.4f}",
         f"{rounds[0].first_load / 1000:.0f} kB",
         f"{max(one.per_item for one in rounds) / 1000:.1f} kB",
@@ -269,43 +246,29 @@ def main() -> None:
         items=(10_000, "in the project"),
         labels=(50, "labels in a run"),
         runs=(3, "of which the medians are shown"),
-        suggestions=(0, "items of a project with suggestions, too"),
         chromium=("/usr/bin/chromium", "the browser"),
         label_studio=("", "address of a running Label Studio to compare with"),
         token=("", "API token of its user (legacy token)"),
         user=("", "e-mail address of that user"),
         password=("", "of that user"),
-        json=(Path, "file for every measured time"),
     )
-    rows: dict[str, list[Round]] = {}
     with chromium(options.chromium) as browser:
 
-        def rounds(way: Callable[..., Round], *more: Any) -> list[Round]:
-            return [way(browser.new_context(), options.labels, *more) for _ in range(options.runs)]
+        def rounds(way: Callable[..., Round], *more: Any) -> tuple[str, ...]:
+            found = [way(browser.new_context(), options.labels, *more) for _ in range(options.runs)]
+            return row(found)
 
+        about = f"{options.items:,} items on SQLite, {options.labels} labels a run, {options.runs} runs"
+        print(f"{about}; Chromium {browser.version}; {machine()}")
+        heads = ("key presses", "key to next, ms", "p95", "per label, ms", "layout shift", "first load")
+        table = Table("", *heads, "per item")
         with installation():
-            # Before a worker is there, which would take the jobs of the run.
-            slug, suggested = fill(options.items), ""
-            if options.suggestions:
-                suggested = fill_with_suggestions(options.suggestions, options.labels * options.runs)
+            slug = fill(options.items)
             with served() as (address, _process):
-                rows["HyPAC"] = rounds(in_hypac, address, slug, lambda n: [key(n)])
-                if suggested:
-                    given = rounds(in_hypac, address, suggested, lambda _: ["a"], "bench2")
-                    rows["HyPAC, a suggestion accepted"] = given
+                table.row("HyPAC", *rounds(in_hypac, address, slug))
         if options.label_studio:
             project = fill_label_studio(options.label_studio, options.token, options.items)
-            rows["Label Studio"] = rounds(in_label_studio, options, project)
-        version = browser.version
-    about = f"{options.items:,} items on SQLite, {options.labels} labels a run, {options.runs} runs"
-    print(f"{about}; Chromium {version}; {machine()}")
-    heads = ("key presses", "key to next, ms", "p95", "per label, ms", "layout shift", "first load")
-    table = Table("", *heads, "per item")
-    for name, several in rows.items():
-        table.row(name, *row(several))
-    if options.json:
-        times = {name: [one._asdict() for one in several] for name, several in rows.items()}
-        options.json.write_text(json.dumps(times))
+            table.row("Label Studio", *rounds(in_label_studio, options, project))
 
 
 if __name__ == "__main__":

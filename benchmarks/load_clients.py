@@ -1,12 +1,16 @@
-"""Annotators for benchmarks/load.py: each logs in, holds items, answers, and notes how long it took."""
+"""Annotators for benchmarks/load.py, and those who try passwords meanwhile. An annotator logs in, holds
+items, answers, and notes how long it took.
+"""
 
 import asyncio
 import random
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from typing import Any
 
 import httpx
@@ -26,7 +30,8 @@ Card = dict[str, Any]
 @dataclass
 class Report:
     """Times in seconds; `processor` and `server` are processor time, of the clients and of the web server.
-    `stored` has the keys of the answers that the server confirmed.
+    `stored` has the keys of the answers that the server confirmed, `attempts` how often each status answered
+    a password that was tried.
     """
 
     answers: list[float] = field(default_factory=list)
@@ -34,6 +39,7 @@ class Report:
     stored: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
     handed: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    attempts: Counter[int] = field(default_factory=Counter)
     twice: int = 0
     seconds: float = 0.0
     processor: float = 0.0
@@ -47,24 +53,30 @@ class Report:
 
 @dataclass
 class Crowd:
-    """`think`: mean seconds between two answers."""
+    """`think`: mean seconds between two answers. `attackers` try passwords meanwhile."""
 
     address: str
     slug: str
     password: str
     seed: int
     think: float
+    attackers: int
 
     async def label(self, names: Sequence[str], seconds: float, taken: Callable[[], float]) -> Report:
         report = Report()
         people = [Person(self, name, random.Random(f"{self.seed} {name}"), report) for name in names]
         for person in people:  # passwords are dear to check: not part of what is measured
             await person.log_in()
-        began, processor, server = time.perf_counter(), time.process_time(), taken()
-        await asyncio.gather(*(person.work(began + seconds) for person in people))
-        report.seconds = time.perf_counter() - began
-        report.processor = time.process_time() - processor
-        report.server = taken() - server
+        with ProcessPoolExecutor(1, get_context("spawn")) as others:
+            if self.attackers:
+                attempts = others.submit(attack, self.address, self.attackers, seconds)
+            began, processor, server = time.perf_counter(), time.process_time(), taken()
+            await asyncio.gather(*(person.work(began + seconds) for person in people))
+            report.seconds = time.perf_counter() - began
+            report.processor = time.process_time() - processor
+            report.server = taken() - server
+            if self.attackers:
+                report.attempts = attempts.result()
         for person in people:
             await person.client.aclose()
         return report
@@ -154,3 +166,23 @@ class Person:
     def _note(self, cards: Sequence[Card]) -> None:
         for card in cards:
             self.report.handed[card["work_item"]].add(self.name)
+
+
+def attack(address: str, attackers: int, seconds: float) -> Counter[int]:
+    """Each tries a password of another name each time, from another address, without a pause."""
+    end = time.monotonic() + seconds
+
+    def try_passwords(number: int) -> Counter[int]:
+        found: Counter[int] = Counter()
+        with httpx.Client(base_url=address, timeout=120, trust_env=False) as client:
+            client.get("/login/")
+            form = {"csrfmiddlewaretoken": client.cookies["csrftoken"], "password": "wrong"}
+            while time.monotonic() < end:
+                tries = found.total()
+                headers = {"X-Forwarded-For": f"10.{number}.{tries >> 8 & 255}.{tries & 255}"}
+                form["username"] = f"{number}-{tries}"
+                found[client.post("/login/", data=form, headers=headers).status_code] += 1
+        return found
+
+    with ThreadPoolExecutor(attackers) as pool:
+        return sum(pool.map(try_passwords, range(attackers)), Counter())

@@ -12,7 +12,6 @@ from runner import ROOT
 from testbed.imports import Module, modules_of
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 KINDS = ("flip", "drop", "return")
 COUNT = 40
 FLIPPED = {
@@ -65,24 +64,32 @@ class Reader:
         self.lines = module.source.splitlines()
 
     def places(self) -> Iterator[Place]:
-        for function, name in functions(self.tree):
-            body = without_docstring(function)
-            if is_stub(body):
-                continue
-            if body[0].lineno != function.lineno and ast.unparse(body[0]) != "return":
-                docstring = function.body[: -len(body)]
-                at_once = [*docstring, ast.Return(), *body]
-                yield self._place("return", name, body[0], "", function, "body", at_once)
-            for statement in own_statements(body):
-                if isinstance(statement, ast.If) and is_check(statement):
-                    tested = ast.unparse(statement.test)
-                    yield self._place(
-                        "drop", name, statement, tested, statement, "test", ast.Constant(value=False)
-                    )
-                for node in own_expressions(statement):
-                    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-                        flipped = [FLIPPED[type(node.ops[0])]()]
-                        yield self._place("flip", name, statement, ast.unparse(node), node, "ops", flipped)
+        yield from self._below(self.tree, "", None)
+
+    def _below(self, node: ast.AST, name: str, at: ast.stmt | None) -> Iterator[Place]:
+        """The places in a node of the function of this name, in whose statement `at` it stands."""
+        parts = ast.iter_child_nodes(node)
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            name = f"{name}.{node.name}".removeprefix(".")
+            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+            at = node if isinstance(node, FUNCTIONS) and not is_stub(body) else None
+            if at and body[0].lineno != node.lineno and ast.unparse(body[0]) != "return":
+                at_once = [*node.body[: -len(body)], ast.Return(), *body]
+                yield self._place("return", name, body[0], "", node, "body", at_once)
+            parts = iter(body)
+        elif at is not None:
+            if isinstance(node, ast.stmt):
+                at = node
+            if isinstance(node, ast.If) and is_check(node):
+                never = ast.Constant(value=False)
+                yield self._place("drop", name, at, ast.unparse(node.test), node, "test", never)
+            if isinstance(node, ast.Compare) and len(node.ops) == 1:
+                flipped = [FLIPPED[type(node.ops[0])]()]
+                yield self._place("flip", name, at, ast.unparse(node), node, "ops", flipped)
+            if isinstance(node, ast.match_case):
+                parts = iter(node.body)  # what stands before it is on a line of its own
+        for part in parts:
+            yield from self._below(part, name, at)
 
     def _place(self, kind: str, name: str, at: ast.stmt, what: str, *change: Any) -> Place:
         text = self.lines[at.lineno - 1].strip()
@@ -95,47 +102,10 @@ def is_check(node: ast.If) -> bool:
     return leaves and not any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test))
 
 
-def functions(node: ast.AST, above: str = "") -> Iterator[tuple[Function, str]]:
-    """Every function below ``node``, with its name in the file."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
-            name = f"{above}{child.name}"
-            if isinstance(child, FUNCTIONS):
-                yield child, name
-            yield from functions(child, f"{name}.")
-        else:
-            yield from functions(child, above)
-
-
-def without_docstring(function: Function) -> list[ast.stmt]:
-    return function.body[1:] if ast.get_docstring(function) is not None else function.body
-
-
 def is_stub(body: Sequence[ast.stmt]) -> bool:
     """Whether a function only declares: nothing, `...`, `pass` or `raise NotImplementedError`."""
-    return (
-        not body or ast.unparse(body[0]) in {"...", "pass"} or "NotImplementedError" in ast.unparse(body[0])
-    )
-
-
-def own_statements(body: Sequence[ast.AST]) -> Iterator[ast.stmt]:
-    """The statements of a function, without those of functions and classes in it."""
-    for node in body:
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            continue
-        if isinstance(node, ast.stmt):
-            yield node
-        if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
-            yield from own_statements(list(ast.iter_child_nodes(node)))
-
-
-def own_expressions(node: ast.AST) -> Iterator[ast.expr]:
-    """The expressions of a statement, without those of statements in it."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):
-            yield child
-        if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-            yield from own_expressions(child)
+    first = ast.unparse(body[:1])
+    return first in {"", "...", "pass"} or "NotImplementedError" in first
 
 
 def choose(places: Sequence[Place], seed: int) -> list[Place]:

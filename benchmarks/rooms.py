@@ -27,7 +27,7 @@ Arrows = dict[tuple[Room, Room], int]
 
 
 class Place(NamedTuple):
-    """Where a room's box is: its left upper corner."""
+    """The left upper corner of a room's box."""
 
     x: float
     y: float
@@ -56,23 +56,19 @@ def rows_of(rooms: Collection[Room], arrows: Arrows) -> Iterator[list[Room]]:
 def places_of(rows: Sequence[list[Room]], arrows: Arrows, top: float) -> dict[Room, Place]:
     """Boxes in rows, the lowest first; in a row each stands near those that it imports from."""
     places: dict[Room, Place] = {}
+
+    def middle(room: Room) -> tuple[float, Room]:
+        found = {end: n for (start, end), n in arrows.items() if start == room and end in places}
+        total = sum(n * places[end].x for end, n in found.items())
+        return total / sum(found.values()) if found else WIDTH / 2, room
+
     for layer, row in enumerate(rows):
-        middle = {room: _middle(room, places, arrows) for room in row}
-        row.sort(key=lambda room: (middle[room], room))
         step = (WIDTH - 2 * MARGIN) / len(row)
         y = top + (len(rows) - 1 - layer) * (TALL + GAP)
         shift = step / 4 * (-1) ** layer if len(row) < 4 else 0  # so that long arrows pass beside boxes
-        for number, room in enumerate(row):
+        for number, room in enumerate(sorted(row, key=middle)):
             places[room] = Place(MARGIN + step * (number + 0.5) - BOX / 2 + shift, y)
     return places
-
-
-def _middle(room: Room, places: dict[Room, Place], arrows: Arrows) -> float:
-    found = [
-        (places[end].x, count) for (start, end), count in arrows.items() if start == room and end in places
-    ]
-    total = sum(count for _, count in found)
-    return sum(x * count for x, count in found) / total if total else WIDTH / 2
 
 
 def arrow(start: Place, end: Place, count: int, words: str, colour: str) -> str:
@@ -97,17 +93,12 @@ def box(room: Room, place: Place, lines: list[str]) -> str:
     x, y = place
     app, _, name = room.partition(".")
     middle = x + BOX / 2
-    return "".join(
-        [
-            f'<rect x="{x:.0f}" y="{y:.0f}" width="{BOX}" height="{TALL}" rx="7" fill="#ffffff" '
-            f'stroke="{COLOURS[app]}" stroke-width="1.6"/>',
-            text(middle, y + 19, name, font_weight="bold", font_size="14"),
-            *(
-                text(middle, y + 34 + 13 * number, line, font_size="10.5", fill="#555555")
-                for number, line in enumerate(lines)
-            ),
-        ]
-    )
+    drawn = f'<rect x="{x:.0f}" y="{y:.0f}" width="{BOX}" height="{TALL}" rx="7" fill="#ffffff" '
+    drawn += f'stroke="{COLOURS[app]}" stroke-width="1.6"/>'
+    drawn += text(middle, y + 19, name, font_weight="bold", font_size="14")
+    for number, line in enumerate(lines):
+        drawn += text(middle, y + 34 + 13 * number, line, font_size="10.5", fill="#555555")
+    return drawn
 
 
 def panel(app: str, top: float, arrows: Arrows, about: dict[Room, list[str]]) -> tuple[list[str], float]:
@@ -139,14 +130,16 @@ def about_rooms(modules: dict[str, Module], arrows: Arrows) -> dict[Room, list[s
     for room, found in members.items():
         lines = sum(module.source.count("\n") for module in found)
         about[room] = [f"{len(found)} files, {lines:,} lines"]
-        if across := sum(count for pair, count in arrows.items() if pair[1] == room and is_across(pair)):
+        into = {pair: count for pair, count in arrows.items() if pair[1] == room}
+        if across := imports_across(into):
             about[room].append(f"{across} imports from {APPS[0]}")
     return about
 
 
-def is_across(pair: tuple[Room, Room]) -> bool:
-    """Whether a room of the first app imports one of the second."""
-    return pair[0].startswith(f"{APPS[0]}.") and pair[1].startswith(f"{APPS[1]}.")
+def imports_across(arrows: Arrows) -> int:
+    """How many of these imports lead from the first app to the second."""
+    first, second = (f"{app}." for app in APPS)
+    return sum(n for (a, b), n in arrows.items() if a.startswith(first) and b.startswith(second))
 
 
 def picture(modules: dict[str, Module]) -> str:
@@ -158,7 +151,7 @@ def picture(modules: dict[str, Module]) -> str:
     top = 20 + height + 56
     lower, further = panel(APPS[1], top, arrows, second)
     total = top + further + 20
-    down = sum(count for pair, count in arrows.items() if is_across(pair))
+    down = imports_across(arrows)
     between = [
         f'<path d="M{WIDTH // 2},{top - 52:.0f} v42" stroke="#444444" stroke-width="5" '
         'marker-end="url(#head)"/>',

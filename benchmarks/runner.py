@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,30 +21,19 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "clients" / "python")]
-SETTINGS = {
-    "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
-    "DJANGO_ALLOWED_HOSTS": "testserver,127.0.0.1",
-    "DJANGO_SECRET_KEY": "of a server that nobody reaches, for as long as this runs",
-    "HYPAC_LOG_LEVEL": "ERROR",
-}
 
 
 # --- What is asked and told ---
 
 
 def options_of(doc: str | None, **options: tuple[Any, str]) -> argparse.Namespace:
-    """What was asked for; see `add_options`."""
+    """What was asked for; see `parser_of`."""
     return parser_of(doc, **options).parse_args()
 
 
 def parser_of(doc: str | None, **options: tuple[Any, str]) -> argparse.ArgumentParser:
+    """Each option has its default, whose type is that of the option, or a type alone, and a help."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_options(parser, **options)
-    return parser
-
-
-def add_options(parser: argparse.ArgumentParser, **options: tuple[Any, str]) -> None:
-    """Each has its default, whose type is that of the option, or a type alone, and a help."""
     for name, (default, about) in options.items():
         given: dict[str, Any] = {"type": type(default), "default": default}
         if isinstance(default, bool):
@@ -54,6 +43,7 @@ def add_options(parser: argparse.ArgumentParser, **options: tuple[Any, str]) -> 
         elif default:
             about += " (default: %(default)s)"
         parser.add_argument(f"--{name.replace('_', '-')}", help=about, **given)
+    return parser
 
 
 def machine(*packages: str) -> str:
@@ -139,12 +129,6 @@ def median_ms(
     return statistics.median(times)
 
 
-def percentile(times: Sequence[float], share: float) -> float:
-    """The smallest time that so many of them do not exceed."""
-    ordered = sorted(times)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
 def children_of(pid: int) -> list[int]:
     """The processes below this one, at any depth (Linux)."""
     try:
@@ -219,12 +203,6 @@ def measured(what: str, size: int, count: int | None = None) -> Iterator[Row]:
     row.note = f"{time.process_time() - at_work:.2f} s at work"
 
 
-def middle(rows: Iterable[Row]) -> Row:
-    """The one that took the median time."""
-    ordered = sorted(rows, key=lambda row: row.seconds)
-    return ordered[len(ordered) // 2]
-
-
 @contextmanager
 def stage(what: str, size: int, count: int | None = None) -> Iterator[None]:
     """The same, and show the row."""
@@ -240,21 +218,22 @@ def stage(what: str, size: int, count: int | None = None) -> Iterator[None]:
 def installation(database: str = "", **environment: str) -> Iterator[Path]:
     """Sets Django up on a state of its own: its folder. Without the URL of a database it is SQLite."""
     with tempfile.TemporaryDirectory(prefix="hypac-benchmark-") as folder:
-        os.environ |= {**SETTINGS, "HYPAC_VAR": folder, **environment}
-        os.environ.pop("DATABASE_URL", None)
-        if database:
-            os.environ["DATABASE_URL"] = database
-        set_up()
+        os.environ |= {
+            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
+            "DJANGO_ALLOWED_HOSTS": "testserver,127.0.0.1",
+            "DJANGO_SECRET_KEY": "of a server that nobody reaches, for as long as this runs",
+            "HYPAC_LOG_LEVEL": "ERROR",
+            "HYPAC_VAR": f"{folder}/var",
+            "DATABASE_URL": database or f"sqlite:///{folder}/hypac.sqlite3",
+            **environment,
+        }
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        call_command("migrate", verbosity=0)
         yield Path(folder)
-
-
-def set_up() -> None:
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
 
 
 def analyze(table: str = "") -> None:
@@ -263,13 +242,6 @@ def analyze(table: str = "") -> None:
 
     with connection.cursor() as cursor:
         cursor.execute(f"VACUUM ANALYZE {table}" if connection.vendor == "postgresql" else "ANALYZE")
-
-
-def own_server(kind: type[Any], **options: Any) -> Any:
-    """A `PostgresServer` or `RedisServer` of the programs that are installed."""
-    if (program := kind.installed()) is None:
-        sys.exit("PostgreSQL and Redis have to be installed (Debian: postgresql, redis-server).")
-    return kind(program, **options)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist, SuspiciousOperation
+from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -18,6 +19,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from annotation.common.api.problems import PROBLEM, problem
+from annotation.models import Project
 from annotation.people.authentication import shows_token
 from annotation.task_types import outline_budget
 from hypac_site.errors import asks_a_program, bad_request, page_not_found
@@ -134,9 +136,9 @@ class StatementLimitMiddleware:
 
 
 class GoneMiddleware:
-    """Answer 404 where somebody else removed a row that the address names, between the moment at which a view
-    found it and that at which it was used. The trace stays in the log. Any other row that is missing is a
-    fault.
+    """Answer 404 where somebody else removed a row that the address names, or the whole project, between the
+    moment at which a view found it and that at which it was used. The trace stays in the log. Any other row
+    that is missing is a fault.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -146,12 +148,19 @@ class GoneMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        related = isinstance(error, AttributeError)  # what a row that is there lacks
-        named = request.resolver_match is not None and request.resolver_match.kwargs.keys() - {"slug"}
-        if not isinstance(error, ObjectDoesNotExist) or related or not named:
+        if not isinstance(error, ObjectDoesNotExist | IntegrityError) or request.resolver_match is None:
+            return None
+        named = request.resolver_match.kwargs
+        # What a row that is there lacks is an AttributeError as well.
+        row = named.keys() - {"slug"} and not isinstance(error, AttributeError | IntegrityError)
+        if not row and not ("slug" in named and _is_deleted(named["slug"])):
             return None
         log.warning("%s looked for a row that is gone.", request.resolver_match, exc_info=error)
         return page_not_found(request, error)
+
+
+def _is_deleted(slug: str) -> bool:
+    return not Project.objects.filter(slug=slug, deleting_at__isnull=True).exists()
 
 
 def _unavailable(request: HttpRequest, words: str, *, code: str, seconds: int) -> HttpResponse:

@@ -81,6 +81,10 @@
       form.hidden = true;
       document.body.append(form);
     }
+    if (button && button.form !== form) { // it alone was replaced
+      button.hidden = true;
+      form.append(button);
+    }
     agreed = form;
     form.requestSubmit(button);
     agreed = null;

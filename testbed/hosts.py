@@ -1,9 +1,4 @@
-"""Hosts that share nothing but a database, a broker and an object store.
-
-`Host` is a folder with processes: all that a test needs. `IsolatedHost` is a machine as far as Linux can
-pretend: processes, network, mounts and host name of its own, its disk in memory; it wants root, and is what
-benchmarks/hosts.py uses.
-"""
+"""Hosts that share nothing but a database, a broker and an object store: folders with processes."""
 
 import os
 import shutil
@@ -44,14 +39,10 @@ class Host:
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.folder / "tmp").mkdir(parents=True)
 
-    def enter(self) -> list[str]:
-        """What has to stand before a command for it to run on this host."""
-        return []
-
     def run(self, *command: str, timeout: float = 300) -> str:
         """Run to the end; returns what it printed. Raises RuntimeError with all of it where it failed."""
         done = subprocess.run(
-            [*self.enter(), *command],
+            command,
             cwd=ROOT,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -75,7 +66,7 @@ class Host:
         with self._log().open("ab") as log:
             self._processes.append(
                 subprocess.Popen(
-                    [*self.enter(), *command],
+                    command,
                     cwd=ROOT,
                     env=self.environment,
                     stdin=subprocess.DEVNULL,
@@ -98,8 +89,8 @@ class Host:
 
     def files(self) -> list[str]:
         """Every file on its disk, by its path in the folder."""
-        found = self.run("find", str(self.folder), "-ignore_readdir_race", "-type", "f", "-printf", "%P\\n")
-        return sorted(found.splitlines())
+        found = ((top, name) for top, _, names in os.walk(self.folder) for name in names)
+        return sorted(os.path.relpath(os.path.join(*path), self.folder) for path in found)
 
     def kill(self) -> None:
         """As by a power cut: all processes at once, with nothing said to anybody."""
@@ -124,82 +115,10 @@ class Host:
         self._processes.clear()
 
 
-class IsolatedHost(Host):
-    """A host in namespaces of its own, at `address` on the bridge `hosts`. Its disk dies with it."""
-
-    def __init__(
-        self, name: str, folder: Path, environment: dict[str, str], *, logs: Path, address: str
-    ) -> None:
-        super().__init__(name, folder, environment, logs=logs)
-        self.address = address
-        self._keeper: subprocess.Popen[str] | None = None
-        self._init = 0
-
-    @staticmethod
-    def possible() -> bool:
-        """Whether this process may make namespaces; `ip` is of Debian's package iproute2."""
-        try:
-            made = subprocess.run(
-                ["unshare", "-nmpu", "--fork", "ip", "link", "set", "lo", "up"],
-                capture_output=True,
-                check=False,
-            )
-        except OSError:
-            return False
-        return made.returncode == 0
-
-    def boot(self) -> None:
-        self._boots += 1
-        self.folder.mkdir(parents=True, exist_ok=True)
-        script = (
-            'mount -t tmpfs tmpfs "$1" && mkdir "$TMPDIR" && hostname "$2" && ip link set lo up && echo up '
-            "&& exec sleep infinity"
-        )
-        self._keeper = subprocess.Popen(
-            [
-                *("unshare", "-nmpu", "--fork", "--kill-child", "--mount-proc"),
-                *("sh", "-c", script, "sh", str(self.folder), self.name),
-            ],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # it complains when it is killed
-            text=True,
-        )
-        assert self._keeper.stdout is not None
-        if self._keeper.stdout.readline() != "up\n":
-            raise RuntimeError(f"the namespaces of {self.name} could not be made")
-        children = Path(f"/proc/{self._keeper.pid}/task/{self._keeper.pid}/children").read_text()
-        self._init = int(children.split()[0])
-        outer = f"{self.name}-{self._boots}"
-        ip("link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", str(self._init))
-        ip("link", "set", outer, "master", "hosts", "up")
-        self.run("ip", "address", "add", f"{self.address}/24", "dev", "eth0")
-        self.run("ip", "link", "set", "eth0", "up")
-
-    def enter(self) -> list[str]:
-        return ["nsenter", "-t", str(self._init), "-n", "-m", "-p", "-u", f"--wd={ROOT}"]
-
-    def kill(self) -> None:
-        if self._keeper is not None:
-            os.kill(self._init, signal.SIGKILL)  # the first process of the namespace: all others go with it
-            self._keeper.wait()
-            self._keeper = None
-        super().kill()
-
-    def stop(self) -> None:
-        super().stop()
-        self.kill()
-
-
 def worker_command(node: str) -> list[str]:
     """A Celery worker with one child, as docs/configuration.md starts it; brokers want names."""
     celery = [sys.executable, "-m", "celery", "-A", "hypac_site", "worker", "-Q", "default", "-c", "1"]
     return [*celery, f"--hostname={node}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-
-
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 300, every: float = 0.05) -> Any:

@@ -62,17 +62,14 @@ def dead_port() -> Iterator[int]:
 
 
 class _Server:
-    """One child process with a folder of its own, which outlives `stop` and `kill` and goes with `close`.
-
-    `address`: of the interface on which it listens; on another than the loopback its neighbours may ask it.
-    """
+    """One child process with a folder of its own, which outlives `stop` and `kill` and goes with `close`."""
 
     name: str
+    address = LOOPBACK
     stop_signal = signal.SIGTERM
     start_seconds: float = START_SECONDS
 
-    def __init__(self, address: str = LOOPBACK) -> None:
-        self.address = address
+    def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"hypac-{self.name}-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -169,8 +166,8 @@ class PostgresServer(_Server):
     name = "postgres"
     stop_signal = signal.SIGINT  # "fast": ends open sessions, then writes everything
 
-    def __init__(self, binaries: Path, address: str = LOOPBACK) -> None:
-        super().__init__(address)
+    def __init__(self, binaries: Path) -> None:
+        super().__init__()
         self.binaries = binaries
         self.data = self.folder / "data"
 
@@ -207,9 +204,6 @@ class PostgresServer(_Server):
             )
             if outcome.returncode != 0:
                 raise ServerError(f"initdb failed:\n{outcome.stdout}{outcome.stderr}")
-            if self.address != LOOPBACK:
-                with (self.data / "pg_hba.conf").open("a") as access:
-                    access.write("host all all samenet trust\n")
         super().start()
 
     def kill(self) -> None:
@@ -249,8 +243,8 @@ class RedisServer(_Server):
 
     name = "redis"
 
-    def __init__(self, program: Path, address: str = LOOPBACK) -> None:
-        super().__init__(address)
+    def __init__(self, program: Path) -> None:
+        super().__init__()
         self.program = program
 
     @staticmethod

@@ -12,7 +12,14 @@ from annotation.imports.formats import registry
 from annotation.imports.formats.base import Problem, Record
 from annotation.imports.limits import SAMPLE_CHARACTERS
 from annotation.imports.reading import reading
-from annotation.imports.rows import Candidate, RowMessage, candidate_of, classify_rows, known_items
+from annotation.imports.rows import (
+    Candidate,
+    RowMessage,
+    candidate_of,
+    classify_rows,
+    known_items,
+    note_uncomputed,
+)
 from annotation.models import Item, StoredFile
 from annotation.words import for_reader
 
@@ -29,7 +36,8 @@ SHOWN_PROBLEMS = 5
 @dataclass
 class Check:
     """Counts as an import has them; `whole`: they are of the whole file, else of its first rows. `again` are
-    new ones with the content of an item that is in the project already.
+    new ones with the content of an item that is in the project already. `uncomputed`: by column, cells that
+    would be empty as their formula was never computed.
 
     `first` is the first row that can become an item, as an Item that is not stored.
     """
@@ -42,6 +50,7 @@ class Check:
     again: int = 0
     whole: bool = True
     problems: list[tuple[str, str]] = field(default_factory=list)
+    uncomputed: dict[str, int] = field(default_factory=dict)
     first: Item | None = None
 
 
@@ -80,6 +89,7 @@ def _add(check: Check, stored_file: StoredFile, mapping: ColumnMapping, records:
         check.new += len(found.new)
         check.already_there += found.already_there
         check.duplicates += len(found.notes)
+        note_uncomputed(found.new, check.uncomputed)
         check.again += sum(candidate.content_hash in twins_stored for candidate in found.new)
         unusable = sorted([*found.problems, *(entry for entry in made if isinstance(entry, RowMessage))])
         check.unusable += len(unusable)

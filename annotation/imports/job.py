@@ -28,6 +28,7 @@ from annotation.imports.rows import (
     first_problem,
     known_items,
     none_usable,
+    note_uncomputed,
 )
 from annotation.jobs.context import JobContext
 from annotation.models import Item, Job, Project, StoredFile
@@ -36,7 +37,7 @@ from annotation.words import Words
 CHUNK_ROWS = 5000
 CHUNK_CHARACTERS = 4_000_000
 CHUNK_IMAGES = 100
-SELDOM = ("answers", "spent", "labels_left_out")
+SELDOM = ("answers", "spent", "labels_left_out", "uncomputed")
 
 
 @dataclass
@@ -48,7 +49,8 @@ class Counts:
     came with the items and were kept, `labels_unread` those that could not be read, `labels_left_out`
     responses that were no labels (drafts, discarded, skipped). `answers` are the columns that people's
     answers came in (`Row.answers`): nobody who labels sees them from then on. `spent` is what the rows have
-    taken of the file's budget, so that another attempt has no other one.
+    taken of the file's budget, so that another attempt has no other one. `uncomputed` counts, by column,
+    cells of the items that are empty as their formula was never computed.
     """
 
     added: int = 0
@@ -62,6 +64,7 @@ class Counts:
     labels_left_out: int = 0
     answers: list[str] = field(default_factory=list)
     spent: int = 0
+    uncomputed: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, result: dict[str, Any]) -> "Counts":
@@ -69,7 +72,7 @@ class Counts:
         return cls(**{entry.name: result[entry.name] for entry in fields(cls) if entry.name in result})
 
     def as_result(self) -> dict[str, Any]:
-        """For the job; without `answers` where there are none, as most imports have it."""
+        """For the job; without what is seldom where there is none of it, as most imports have it."""
         return {name: value for name, value in asdict(self).items() if value or name not in SELDOM}
 
     def brought(self, first: int, count: int) -> None:
@@ -179,7 +182,8 @@ def _store(
     counts.already_there += found.already_there
     counts.duplicates += len(found.notes)
     counts.problems += len(chunk.problems) + len(found.problems)
-    told = sorted([*chunk.problems, *found.problems, *found.notes])  # as the file has them
+    empty = note_uncomputed(found.new, counts.uncomputed)
+    told = sorted([*chunk.problems, *found.problems, *found.notes, *empty])  # as the file has them
     counts.labels += kept.labels
     counts.labels_unread += len(kept.problems)
     context.problems([*((entry.where, entry.message) for entry in told), *kept.problems, *kept.notes])

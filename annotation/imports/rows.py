@@ -13,7 +13,14 @@ from annotation import failures
 from annotation.common.files import Content
 from annotation.failures import Failure
 from annotation.imports.columns import ColumnMapping
-from annotation.imports.formats.base import UNCOMPUTED, GivenLabel, Image, Problem, Record
+from annotation.imports.formats.base import (
+    EMPTY_IN_ITEM,
+    UNCOMPUTED,
+    GivenLabel,
+    Image,
+    Problem,
+    Record,
+)
 from annotation.imports.limits import MAX_COLUMNS
 from annotation.jobs.places import within
 from annotation.models import Item, Job, JobProblem, Project
@@ -60,7 +67,9 @@ class RowMessage(NamedTuple):
 
 @dataclass(slots=True)
 class Candidate:
-    """A row that can become an item."""
+    """A row that can become an item. `uncomputed` are its columns that are empty as their formula was never
+    computed.
+    """
 
     number: int
     where: str
@@ -75,6 +84,7 @@ class Candidate:
     labels: tuple[GivenLabel, ...] = ()
     answers: tuple[str, ...] = ()
     left_out: int = 0
+    uncomputed: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -141,7 +151,9 @@ def candidate_of(
                 "", Words(gettext_noop("All columns that people see are empty: there is nothing to label."))
             )
         text, digest = fields_text(fields), fields_hash(fields)
-        return Candidate(number, row.where, external_id, row.columns, digest, text, fields, typed=row.typed)
+        made = Candidate(number, row.where, external_id, row.columns, digest, text, fields, typed=row.typed)
+        made.uncomputed = row.uncomputed
+        return made
     column = mapping.text_column
     if column not in row.columns:
         return wrong_at(column, _missing())
@@ -153,7 +165,9 @@ def candidate_of(
             column,
             Words(gettext_noop("It is empty: there is nothing to label. Fill it in, or drop the row.")),
         )
-    return Candidate(number, row.where, external_id, row.columns, text_hash(text), text, typed=row.typed)
+    made = Candidate(number, row.where, external_id, row.columns, text_hash(text), text, typed=row.typed)
+    made.uncomputed = row.uncomputed
+    return made
 
 
 def classify_rows(
@@ -200,6 +214,20 @@ def classify_rows(
             found.notes.append(RowMessage(candidate.number, candidate.where, message))
         found.new.append(candidate)
     return found
+
+
+def note_uncomputed(new: Iterable[Candidate], counted: dict[str, int]) -> list[RowMessage]:
+    """Count, by column, the cells of items that are empty as their formula was never computed. Of each column
+    that was not counted before a note of the first one: a whole column would leave no room for other notes.
+    """
+    notes = []
+    for candidate in new:
+        for column in sorted(candidate.uncomputed):
+            if column not in counted:
+                where = at_column(candidate.where, column)
+                notes.append(RowMessage(candidate.number, where, Words(EMPTY_IN_ITEM)))
+            counted[column] = counted.get(column, 0) + 1
+    return notes
 
 
 def _clash(external_id: str, place: str) -> Words:

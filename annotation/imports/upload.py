@@ -206,7 +206,11 @@ def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
 def check_mapping(*, project: Project, seen: Preview, mapping: ColumnMapping) -> None:
     """Raises InputError whose `where` is the mapping's field: `text_column` for all that people read."""
     if seen.holds_images and mapping.shown:
-        raise fault(gettext_noop("Images have no text column."), where="text_column")
+        words = gettext_noop(
+            "This file holds images, and no column of them is read: leave the text column out. Where the "
+            "project is about texts, import the images into a project of their own."
+        )
+        raise fault(words, where="text_column")
     if not seen.holds_images and not mapping.shown:
         raise fault(gettext_noop("Choose the column that people read."), where="text_column")
     if len(set(mapping.shown)) < len(mapping.shown):

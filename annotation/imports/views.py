@@ -41,6 +41,7 @@ from annotation.imports.undo import start_undo
 from annotation.imports.upload import Preview, check_mapping, may_change_text_format, preview, start_import
 from annotation.models import Job, Project, StoredFile
 from annotation.ports import routing_port
+from annotation.task_types import TASK_TYPES
 from annotation.words import for_reader
 
 RECENT = 5
@@ -219,6 +220,7 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
     nothing_new = check is not None and bool(check.already_there) and not check.new
     return {
         "nothing_new": bool(answers) and nothing_new,
+        "other_kind": _other_kind(project, look),
         "names_items": _names_items(project, look) if answers and not only_answers else "",
         "only_answers": only_answers,
         "look": look,
@@ -236,6 +238,25 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
         "shown_names": ", ".join(f"“{name}”" for name in shown_answers),
         "may_add": len(chosen.shown) < min(limits.ITEM_FIELDS, len(look.columns)),
     }
+
+
+def _other_kind(project: Project, look: Preview) -> str:
+    """What to do where the file holds images, and the project texts alone, or the other way round."""
+    items = project.items.all()
+    only_others = items.exists() and not items.filter(image__isnull=not look.holds_images).exists()
+    if look.holds_images and only_others:
+        return _(
+            "This is a text project: all its items are texts, and this file holds images. Guidelines and "
+            "models that are about texts are of no use for them. Import the images into a project of their "
+            "own; or go on, if both are to be labelled here."
+        )
+    if not look.holds_images and (only_others or TASK_TYPES[project.task_type].on_images):
+        return _(
+            "This is an image project: its items are images, and this file holds texts. Import the texts "
+            "into a project of their own, or images in a zip archive here; or go on, if both are to be "
+            "labelled here."
+        )
+    return ""
 
 
 def _names_items(project: Project, look: Preview) -> str:

@@ -128,6 +128,9 @@ class ScriptCommand(BaseCommand):
             )
             if found["already_there"] and not found.get("compared", True):
                 words += " What was there stays; whether it is the same is not told before a run is analysed."
+            if empty := found.get("uncomputed"):
+                told = ", ".join(f"{column} {count:,}" for column, count in empty.items())
+                words += f" Cells that are empty as their formula was never computed: {told}."
         self.tell(job_content(job), words)
         if job.state == Job.State.DONE:
             self._tell_problems(job, name, of=of, strict=options["strict"])

@@ -242,6 +242,12 @@ def invitations_to(user: User) -> QuerySet[Invitation]:
     return listed.order_by("-id")
 
 
+def asked_by_name(project_id: int) -> set[str]:
+    """Usernames, in small letters, of those who were invited by name and can still accept."""
+    waiting = Invitation.objects.filter(UNANSWERED, project=project_id, expires_at__gt=timezone.now())
+    return {name.lower() for name in waiting.values_list("user__username", flat=True)}
+
+
 def decline(*, invitation: Invitation, user: User) -> None:
     """Say no; whoever invites is told so. Twice has one effect. Raises ConflictError where it is over."""
     with transaction.atomic():

@@ -24,7 +24,7 @@ from annotation.people.invite_by_name import invite_person
 from annotation.people.log_in import has_passwords
 from annotation.people.members import change_role, create_account, remove_member, set_active, set_limits
 from annotation.people.password_links import HOURS, reset_link, why_no_link
-from annotation.people.queries import SORTS, labels_per_day, latest_labels, people, person
+from annotation.people.queries import SORTS, labels_per_day, latest_labels, of_a_sample, people, person
 from annotation.permissions import access_to
 
 ROLES_IN_WORDS = (
@@ -177,8 +177,10 @@ def members_page(
     invite: InvitationForm | None = None,
 ) -> HttpResponseBase:
     sort = request.GET.get("sort", "")
+    everybody = people(request.access.project, sort=sort)
     context: dict[str, Any] = {
-        "people": people(request.access.project, sort=sort),
+        "people": everybody,
+        "of_a_sample": of_a_sample(everybody),
         "columns": COLUMNS,
         "sort": sort if sort in SORTS else "name",
         "roles": [(role.label, words) for role, words in ROLES_IN_WORDS],

@@ -1,6 +1,6 @@
 """Reading what the people of a project have done: a few queries for all of them, none for each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -63,6 +63,11 @@ def people(project: Project, *, sort: str = "name") -> list[Person]:
 def person(project: Project, membership: Membership) -> Person:
     """One member with their work."""
     return Person(membership, _work(project, membership.user).get(membership.user_id, Work()))
+
+
+def of_a_sample(people: Iterable[Person]) -> bool:
+    """Whether their agreement is that of a random sample of the items that several people have labelled."""
+    return any(person.work.agreement is not None and person.work.agreement.sampled for person in people)
 
 
 # Most first, and by name where two are equal, since `people` comes sorted by name.

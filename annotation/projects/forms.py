@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from annotation.common.forms import price_field
+from annotation.common.forms import price_field, told_beside
+from annotation.common.one_line import checked_line
 from annotation.common.tolerance import NUMERIC, ToleranceFields
 from annotation.models import MAX_OVERLAP, Project
 from annotation.models.projects import HEX_COLOR
 from annotation.ports import LossOffer, routing_port
-from annotation.projects.choices import PALETTE, ChoiceSpec
+from annotation.projects.choices import PALETTE, ChoiceSpec, complete
+from annotation.projects.guidelines import refuse_too_long
+from annotation.projects.label_studio_config import read_config
 from annotation.task_types import DEFAULT, TASK_TYPES, TaskType, task_type_titles
 
 
@@ -40,6 +43,16 @@ class ProjectBasicsForm(forms.Form):
         initial="USD",
         help_text=_("All prices of the project are in it."),
     )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        for name in ("name", "question", "currency"):
+            if (text := cleaned.get(name, "")) != self.initial.get(name):  # what is stored stays as it is
+                with told_beside(self, name):
+                    checked_line(text, where=name)
+        with told_beside(self, "guidelines"):
+            refuse_too_long(cleaned.get("guidelines", ""), before=self.initial.get("guidelines", ""))
+        return cleaned
 
 
 class NewProjectForm(ToleranceFields, ProjectBasicsForm):
@@ -84,6 +97,16 @@ class NewProjectForm(ToleranceFields, ProjectBasicsForm):
                     initial=offers[0].name,
                     required=False,
                 )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if config := cleaned.get("label_config", "").strip():
+            with told_beside(self, "label_config"):
+                read_config(config)
+        elif (kind := TASK_TYPES.get(cleaned.get("task_type", ""))) and kind.has_labels:
+            with told_beside(self, "labels"):
+                complete(self.specs(), to_choose=kind.has_choices)
+        return cleaned
 
     def task_types(self) -> list[tuple[TaskType, forms.BoundField | None, Sequence[LossOffer], bool]]:
         """Every task type, with the field of its loss and what that offers where there is a choice, and
@@ -147,10 +170,15 @@ class SettingsForm(ProjectBasicsForm):
     )
     overlap_share = forms.DecimalField(
         label=_("On which share of the items"),
-        min_value=Decimal(0),
+        min_value=Decimal("0.0001"),
         max_value=Decimal(1),
         max_digits=5,
         decimal_places=4,
+        error_messages={
+            "min_value": _(
+                "Write a share above 0 and at most 1. Where one person is enough, set their number to 1."
+            )
+        },
         help_text=_("1 is all of them; with 0.25 it is a random quarter, and one person labels the others."),
     )
     consensus = forms.ChoiceField(

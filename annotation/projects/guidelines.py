@@ -21,7 +21,13 @@ def prepare_guidelines(project: Project, *, before: str = "") -> None:
     Those of an earlier version may be longer than limits.GUIDELINES and stay as they are, `before`. Raises
     InputError for others that are too long.
     """
-    text = project.guidelines
+    plain = refuse_too_long(project.guidelines, before=before)
+    project.guidelines_html = markdown.render(plain) or ""
+    project.guidelines_version = markdown.VERSION
+
+
+def refuse_too_long(text: str, *, before: str = "") -> str:
+    """The guidelines as they are read. Raises InputError as `prepare_guidelines` does."""
     plain = with_plain_lines(text)  # browsers send two characters for the end of a line
     if len(plain) > limits.GUIDELINES and plain != with_plain_lines(before):
         raise InputError(
@@ -29,8 +35,7 @@ def prepare_guidelines(project: Project, *, before: str = "") -> None:
             % {"count": f"{len(plain):,}", "most": f"{limits.GUIDELINES:,}"},
             where="guidelines",
         )
-    project.guidelines_html = markdown.render(plain) or ""
-    project.guidelines_version = markdown.VERSION
+    return plain
 
 
 RENDERED = ("guidelines_html", "guidelines_version")

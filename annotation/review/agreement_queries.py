@@ -1,39 +1,29 @@
 """Reading how far people agree, on items that several people have labelled."""
 
-import random
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
-from django.db.models import Exists, OuterRef, QuerySet, Sum, TextField
-from django.db.models.functions import Cast, Length
+from django.db.models import Exists, OuterRef
 from scipy import sparse
 
 from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.alike import Alike
-from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
+from annotation.models import Choice, Project, Settlement, User, WorkItem
 from annotation.ports import routing_port
 from annotation.review import agreement as measures
 from annotation.review.agreement import Answers, Estimate, Floats, Ints, Together
+from annotation.review.compared_items import Unit, answers_to, compared_units
 from annotation.task_types import TASK_TYPES
 
 State = WorkItem.State
 
-MAX_ITEMS = 4000
-"""Of more items a random sample is taken, the same one each time."""
-MAX_CHARACTERS = 10_000_000
-"""Of answers that a loss compares, as it does boxes and masks, those to so few items are read, drawn at
-random, that they have no more together: a second or two of work.
-"""
 MAX_PEOPLE = 12
 """Whose answers are compared one by one: those with the most of them."""
 MAX_CONFUSION = 12
 """Labels, up to which all are set against all."""
 MOST_CONFUSED = 20
-
-Unit = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -42,14 +32,14 @@ class AnnotatorAgreement:
 
     `answers` counts them. `share_equal_to_record` is in [0, 1], over the `settled` ones, whose item is;
     `kappa` is Cohen's with everybody else's answers, each pair of answers once. Both are None where nothing
-    can be compared. Of a project with more such items than MAX_ITEMS, or longer answers than MAX_CHARACTERS,
-    all three are those of a random sample.
+    can be compared. All are those of a random sample of these items where it is `sampled`.
     """
 
     answers: int
     settled: int
     share_equal_to_record: float | None
     kappa: float | None
+    sampled: bool
 
 
 @dataclass(frozen=True)
@@ -117,9 +107,12 @@ class Agreement:
 
 @dataclass(frozen=True)
 class _Several:
-    """Answers to items that several people have labelled; `units` and `people` by their indices there."""
+    """Answers to items that several people have labelled, or a sample of these; `units` and `people` by their
+    indices there.
+    """
 
     items: int
+    sampled: bool
     answers: Answers
     units: list[Unit]
     people: list[int]
@@ -137,9 +130,7 @@ class _Compared:
 
 
 def agreement(project: Project) -> Agreement:
-    """All figures of the page on agreement: a few queries, at most MAX_ITEMS items and of boxes and masks at
-    most MAX_CHARACTERS.
-    """
+    """All figures of the page on agreement: a few queries, about so many items as `compared_units` has."""
     hidden = routing_port().hidden_batches(project=project)
     several = _several(project, hidden)
     answers = several.answers
@@ -199,43 +190,16 @@ def _several(project: Project, hidden: set[int]) -> _Several:
     compared = answered.filter(Exists(another), slot=1).exclude(
         routing_port().hidden_items(project=project, item_path="item")
     )
-    ids = list(compared.order_by("pk").values_list("pk", flat=True))
-    drawn = random.Random(measures.SEED)  # noqa: S311
-    chosen = ids if len(ids) <= MAX_ITEMS else drawn.sample(ids, MAX_ITEMS)
-    units = set(WorkItem.objects.filter(pk__in=chosen).values_list("batch_id", "item_id"))
-    if TASK_TYPES[project.task_type].compared_by_loss:
-        in_order = sorted(units)
-        drawn.shuffle(in_order)
-        units = _as_many_as_are_read(in_order)
-    labels = _labels(units).order_by("pk")
+    several = list(compared.values_list("batch_id", "item_id"))
+    units = compared_units(project, several)
+    labels = answers_to(units).order_by("pk")
     rows = labels.values_list("work_item__batch_id", "item_id", "annotator_id", "value")
     given = [
         ((batch, item), annotator, value) for batch, item, annotator, value in rows if (batch, item) in units
     ]
     found = _compared(project, given)
     answers, in_order, people = measures.answers_of(found.rows)
-    return _Several(len(ids), answers, in_order, people, found.settled)
-
-
-def _labels(units: Collection[Unit]) -> QuerySet[Label]:
-    """The answers to these items, and maybe to others of their batches."""
-    labels = Label.objects.filter(
-        item__in={item for _, item in units},
-        work_item__batch__in={batch for batch, _ in units},
-        superseded_by__isnull=True,
-    )
-    # Who decides where two differ is asked only there: such answers would make people seem to differ less.
-    return labels.exclude(work_item__batch__third_decides=True, work_item__slot__gt=1)
-
-
-def _as_many_as_are_read(units: Sequence[Unit]) -> set[Unit]:
-    """The first of them whose answers have together at most MAX_CHARACTERS, at least one."""
-    long = Sum(Length(Cast("value", TextField())))
-    rows = _labels(units).order_by().values_list("work_item__batch_id", "item_id").annotate(long=long)
-    characters = {(batch, item): count for batch, item, count in rows}
-    so_far = accumulate(characters.get(unit, 0) for unit in units)
-    few = {unit for unit, count in zip(units, so_far, strict=True) if count <= MAX_CHARACTERS}
-    return few or set(units[:1])
+    return _Several(len(several), len(units) < len(several), answers, in_order, people, found.settled)
 
 
 def _compared(project: Project, given: list[tuple[Unit, int, Value]]) -> _Compared:
@@ -297,6 +261,7 @@ def _by_person(several: _Several, first: Ints, second: Ints) -> dict[int, Annota
             settled=len(settled),
             share_equal_to_record=float(settled.mean()) if len(settled) else None,
             kappa=measures.cohen_kappa(answers.values[ours], answers.values[theirs]),
+            sampled=several.sampled,
         )
     return found
 

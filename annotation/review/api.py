@@ -178,6 +178,9 @@ class AnnotatorAgreementBody(serializers.Serializer[Any]):
     settled = serializers.IntegerField(help_text="Of these the ones whose item has a label of record.")
     share_equal_to_record = serializers.FloatField(allow_null=True, help_text="Over `settled`.")
     kappa = serializers.FloatField(allow_null=True)
+    sampled = serializers.BooleanField(
+        help_text="On a random sample of the items that several people labelled, as they are many or long."
+    )
 
 
 class EstimateBody(serializers.Serializer[Any]):

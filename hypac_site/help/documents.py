@@ -15,7 +15,7 @@ INDEX = "README"
 
 # Document, or heading of one, and the names of the pages that it tells of. All others have the list.
 _PAGES = {
-    "quickstart": "overview project_new project_sample",
+    "quickstart": "overview project_list project_new project_sample",
     "labelling#giving-answers": "annotate annotate_mine practice",
     "labelling#review": "review review_decide review_flags",
     "labelling#agreement": "agreement",
@@ -23,7 +23,7 @@ _PAGES = {
     "labelling#practice-and-gold-items": "held_out",
     "labelling#merging-and-splitting-labels": "label_set label_set_choose",
     "labelling#without-a-model": "people_run",
-    "importing": "import_upload import_mapping import_fetch",
+    "importing": "import_upload import_mapping import_fetch import_browse",
     "importing#the-table-of-items": "items item",
     "importing#changing-many-items": "items_change items_changed",
     "backends": "sources source_new source_edit source_predictions",
@@ -39,8 +39,13 @@ _PAGES = {
     "people": "members member",
     "people#roles": "audit",
     "people#coming-in": "invitation_new",
+    "people#whose-password-it-is": "account password",
+    "people#two-step-log-in": "second_factor app_set_up app_remove passkey_new passkey_remove recovery_codes",
+    "people#mail": "mail_confirm",
     "people#archive-copy-delete": "project_manage project_settings",
+    "statistics#words": "glossary",
     "deployment#background-work": "jobs job",
+    "api#tokens": "tokens",
     "api#webhooks": "webhooks webhook webhook_new",
     "deployment#buckets-of-a-project": "connections connection_new connection_edit",
     "deployment#a-bucket-that-is-synchronised": "bucket_sync",

@@ -10,6 +10,8 @@ from django.utils.cache import patch_vary_headers
 from annotation.common.access import PageRequest, signed_in
 from hypac_site.help.documents import INDEX, OF_PAGE, address_of, document as document_named
 
+DOCUMENTS = ("help_index", "help_document")
+
 
 @signed_in("GET")
 def help_index(request: HttpRequest) -> HttpResponseBase:
@@ -23,9 +25,11 @@ def help_document(request: HttpRequest, document: str) -> HttpResponseBase:
 
 
 def help_of_page(request: HttpRequest) -> dict[str, str]:
-    """For templates: `help_address`, of the document that tells of the page that is shown."""
-    match = request.resolver_match
-    return {"help_address": address_of(OF_PAGE.get(match.url_name or "", INDEX) if match else INDEX)}
+    """For templates: `help_address`, of the document that tells of the page that is shown; a document has
+    none beside it.
+    """
+    name = request.resolver_match.url_name or "" if request.resolver_match else ""
+    return {"help_address": "" if name in DOCUMENTS else address_of(OF_PAGE.get(name, INDEX))}
 
 
 def _shown(request: PageRequest, name: str) -> HttpResponseBase:

@@ -224,7 +224,7 @@ def _pieces(project: int) -> Iterator[_Piece]:
         yield from _table(model, project, people)
     yield _Begins(PEOPLE)
     yield from _grouped(people.lines())
-    counts = {words: rows_of(model, project).count() for model, words in STAYS_BEHIND.items()}
+    counts = {words: rows_of(model, project).count() for model, words in STAYS_BEHIND.items() if words}
     yield _LeftOut({words: count for words, count in counts.items() if count})
 
 

@@ -3,6 +3,7 @@
 import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -26,6 +27,7 @@ from hypac_site.portable.checking import Checked, Table, check
 from hypac_site.portable.ids import NOWHERE
 from hypac_site.portable.manifest import Manifest
 from hypac_site.portable.maps import Maps, active_account, resolved, store
+from hypac_site.portable.slow_losses import MissingLossesError, SlowLosses
 from hypac_site.portable.tables import Row, travelling
 from hypac_site.portable.verifying import verified_certificates, verify_rest, verify_runs
 from routing.delivery.parts import READ, RECORD
@@ -60,9 +62,10 @@ def import_project(
 ) -> Imported:
     """Read a project file into this installation.
 
-    All of it is checked first, then the stored files are written, then the rows in one transaction: where
-    that fails, nothing is left. `owner` is the username here of whoever is to own the project; `slug` its
-    short name here, if not that in the file. `match_people` and `same` are as `maps.resolved` has them.
+    All of it is checked first, then the stored files are written, then the rows in one transaction, within
+    which no slow loss is computed: where that fails, nothing is left. `owner` is the username here of whoever
+    is to own the project; `slug` its short name here, if not that in the file. `match_people` and `same` are
+    as `maps.resolved` has them.
 
     Raises InputError for a file that cannot be used, or a name that is nobody's or taken; NotAllowedError
     where whoever made the account of the owner, or of somebody matched, may still know its password; OSError
@@ -121,6 +124,18 @@ def _free_slug(wanted: str, old: str) -> str:
 
 
 def _stored(archive: Archive, checked: Checked, files: "_Files", owner: User | None) -> Imported:
+    with closing(SlowLosses()) as losses:
+        while True:
+            try:
+                return _stored_at_once(archive, checked, files, owner, losses)
+            except MissingLossesError:
+                losses.compute()
+
+
+def _stored_at_once(
+    archive: Archive, checked: Checked, files: "_Files", owner: User | None, losses: SlowLosses
+) -> Imported:
+    """Raises MissingLossesError, and stores nothing, where losses have to be computed first."""
     maps, rows = checked.maps, 0
     names = {person.name for person in checked.people}
     with transaction.atomic():
@@ -132,9 +147,10 @@ def _stored(archive: Archive, checked: Checked, files: "_Files", owner: User | N
             rows += _copied(table, files.placed(table, table.rows(archive, maps)))
         (number,) = maps.all_new(Project)
         project = Project.objects.get(pk=number)
-        verify_runs(project)
-        rows += _copied(last, list(verified_certificates(project, last.rows(archive, maps))))
-        verify_rest(project)
+        verify_runs(project, losses)
+        rows += _copied(last, list(verified_certificates(project, last.rows(archive, maps), losses)))
+        verify_rest(project, losses)
+        losses.require_all()
         prepare_guidelines(project, before=project.guidelines)
         project.save(update_fields=RENDERED)
         resume_runs(project)

@@ -187,7 +187,10 @@ SHAPES: dict[str, Shape] = {
     "routing.certificate.thresholds": listed(maybe(of(u=number, v=whole))),
     "routing.delivery.filters": mapped(text),
     "routing.delivery.two_people": maybe(
-        of(items=whole, asked=whole, differ=whole, unknown=whole, estimate=share, low=share, high=share)
+        may_have(
+            of(items=whole, asked=whole, differ=whole, unknown=whole, estimate=share, low=share, high=share),
+            used=whole,
+        )
     ),
     "routing.draw.critical": maybe(anything),
     "routing.draw.randomness": maybe(of(kind=text, value=maybe(text))),

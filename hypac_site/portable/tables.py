@@ -30,12 +30,12 @@ Model = type[models.Model]
 Row = dict[str, Any]
 
 # What opens something, or tells addresses outside: bound to the installation, or a secret. And what is kept
-# only so that it need not be computed again.
-STAYS_BEHIND: dict[Model, str] = {
+# only so that it need not be computed again, which nobody is told.
+STAYS_BEHIND: dict[Model, str | None] = {
     ApiToken: "tokens",
     BucketFile: "files found in them",
     BucketSync: "what is done with them by itself",
-    ComputedLoss: "losses that are computed again where they are needed",
+    ComputedLoss: None,
     Connection: "connections to buckets, with their keys",
     Invitation: "invitations",
     Webhook: "webhooks, with their secrets",

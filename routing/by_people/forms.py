@@ -35,11 +35,12 @@ class PeopleRunForm(forms.Form):
     )
     overlap_share = forms.DecimalField(
         label=_("On which share of the items"),
-        min_value=Decimal(0),
+        min_value=Decimal("0.0001"),
         max_value=Decimal(1),
         max_digits=5,
         decimal_places=4,
         localize=False,
+        error_messages={"min_value": _("Write a share above 0 and at most 1, with at most four places.")},
         help_text=_("1 is all of them; with 0.25 it is a random quarter, and one person labels the others."),
     )
 

@@ -59,9 +59,10 @@ class PeopleAgreementBody(serializers.Serializer[Any]):
 
     asked = serializers.IntegerField(help_text="Items of the run.")
     items = serializers.IntegerField(help_text="Of these, those that were put to several people.")
+    used = serializers.IntegerField(help_text="Of these, a random sample where they are many or long.")
     differ = serializers.IntegerField(help_text="Of these, those on which two of them differ.")
     unknown = serializers.IntegerField(
-        help_text="Without two answers: the range holds whatever they would have been."
+        help_text="Of `used`, those without two answers: the range holds whatever they would have been."
     )
     estimate = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True, help_text="Exact, with 95 % confidence, as `high`.")

@@ -61,6 +61,7 @@ def known_losses(run: Run, pairs: Sequence[Pair]) -> list[float | LossError]:
 
 def _found(project: Project, name: str, params: str, pairs: Sequence[Pair]) -> dict[Pair, float | None]:
     found: dict[Pair, float | None] = {}
+    new: list[ComputedLoss] = []
     waits = False
     for start in range(0, len(pairs), AT_ONCE):
         keys = {_key(name, params, pair): pair for pair in pairs[start : start + AT_ONCE]}
@@ -70,13 +71,13 @@ def _found(project: Project, name: str, params: str, pairs: Sequence[Pair]) -> d
         wanted = {key: asked for key, (_value, computed, asked) in there.items() if not computed}
         waits |= len(wanted) > 0
         _still_wanted(project, wanted)
-        new = [
+        new += [
             ComputedLoss(project=project, pair=key, loss=name, params=params, label=pair[0], answer=pair[1])
             for key, pair in keys.items()
             if key not in there
         ]
-        if new:
-            _want(project, new)
+    if new:
+        _want(project, new)
     if waits:
         have_computed(project)
     return found
@@ -94,7 +95,7 @@ def _still_wanted(project: Project, wanted: Mapping[str, datetime]) -> None:
 
 
 def _want(project: Project, rows: Sequence[ComputedLoss]) -> None:
-    # In one order, so that two who want the same ones never wait for each other.
+    # All in one order, so that two who want the same ones never wait for each other.
     rows = sorted(rows, key=lambda row: row.pair)
     with transaction.atomic():
         ComputedLoss.objects.bulk_create(rows, batch_size=AT_ONCE, ignore_conflicts=True)

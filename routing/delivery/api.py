@@ -217,7 +217,7 @@ def _content(request: Request, report: DeliveryReport) -> dict[str, Any]:
         "certified": report.certified and not report.broken_by and not report.part,
         "sentence": f"{report.part} {report.sentence}".strip(),
         "certificate": report.certificate_id,
-        "two_people": delivery.two_people,
+        "two_people": delivery.two_people and {"used": delivery.two_people["items"], **delivery.two_people},
         "broken_by": report.broken_by,
         "created_at": delivery.created_at,
         "files": [

@@ -25,7 +25,7 @@ from routing.delivery.queries import DELIVER, deliveries_of, delivery_reports, f
 from routing.items import table_query
 from routing.items.filters import FILTERS
 from routing.models import Delivery, DeliveryFile, Run
-from routing.runs.delivered import is_overtaken, run_with_model_labels
+from routing.runs.delivered import is_overtaken, left_to_models, run_with_model_labels
 from routing.visibility import view_permission
 
 MOST_RUNS = 10
@@ -58,6 +58,7 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
     asked = _number(request.GET.get("run", ""))
     deliverable = next((run for run in routed if run.number == asked), next(iter(routed), None))
     job_unfinished = job is not None and job.state in UNFINISHED
+    with_models = run_with_model_labels(deliverable) if deliverable and not job_unfinished else None
     can_deliver = deliverable is not None and request.access.allows("deliveries.make") and not job_unfinished
     found = Paginator(deliveries_of(project).order_by("-id"), limits.RUNS_LISTED)
     page = found.get_page(request.GET.get("page"))
@@ -76,7 +77,8 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
             "limits": format_limits(),
             "connections": project.connections.order_by("name"),
             "deliverable": deliverable,
-            "with_models": run_with_model_labels(deliverable) if deliverable else None,
+            "with_models": with_models,
+            "left_to_models": left_to_models(with_models) if with_models else 0,
             "overtaken": not job_unfinished and deliverable is not None and is_overtaken(deliverable),
             "routed": routed,
             "bases": bases_of(deliverable)[:MOST_BASES] if deliverable else [],

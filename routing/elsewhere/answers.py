@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,7 @@ from annotation.imports.formats.label_studio_names import META
 from annotation.imports.formats.label_studio_results import given_labels
 from annotation.labelling import queue
 from annotation.models import Item, User, WorkBatch, WorkItem
+from annotation.people.invitations import asked_by_name
 from annotation.permissions import members_who_label
 from annotation.ports import routing_port
 from annotation.storable import storable, storable_text
@@ -140,9 +142,16 @@ class _Here:
             return self._seen_too_much(user)
         if not one.annotator:
             return _("It does not say who answered: name the member in “annotator”.")
-        return _("“%(name)s” is no member who may label here: name the member in “people”.") % {
-            "name": storable_text(self._people.get(one.annotator, one.annotator)[:100])
-        }
+        name = self._people.get(one.annotator, one.annotator)
+        if name.lower() in self._asked:
+            words = _("“%(name)s” has not accepted the invitation yet. Send this row again after that.")
+        else:
+            words = _("“%(name)s” is no member who may label here: name the member in “people”.")
+        return words % {"name": storable_text(name[:100])}
+
+    @cached_property
+    def _asked(self) -> set[str]:
+        return asked_by_name(self._run.project_id)
 
     def _seen_too_much(self, user: User) -> str:
         """Of the whole part, as soon as one of its batches is blind: a reason that came for blind items alone

@@ -495,6 +495,11 @@ class Run(models.Model):
         return self.cost_per_item if self.expert_cost is None else self.expert_cost
 
     @property
+    def alpha_with_earlier(self) -> Decimal:
+        """How often its certificate, or one that earlier draws on these items led to, may be false."""
+        return (self.alpha or Decimal(0)) + (self.alpha_spent or Decimal(0))
+
+    @property
     def final_alpha(self) -> Decimal:
         """How often the certificate of its final audit may be false; 0 where none is planned."""
         if self.final_models_alpha is None or self.final_people_alpha is None:

@@ -172,13 +172,20 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         if facts.overtaken:
             text = _("Every item is done. The last delivery does not have all labels: make another one.")
             other = (_("Deliveries"), "deliveries") if facts.access.allows("deliveries.view") else None
-            step = NextStep(text, _("Make another delivery"), "run_deliver", run_here, "post", other=other)
+            if beside:  # asks there first
+                step = NextStep(text + beside, _("Make another delivery"), "deliveries", here, other=other)
+            else:
+                step = NextStep(
+                    text, _("Make another delivery"), "run_deliver", run_here, "post", other=other
+                )
             return step, "deliveries.make"
         if facts.delivery:
             text = _("The labelled data is ready.") + beside
             other = (_("Have people label more"), "people_run") if facts.more_for_people else None
             return NextStep(text, _("Download"), "deliveries", here, other=other), "deliveries.view"
         text = _("Every item is done. Make the files.") + beside
+        if beside:
+            return NextStep(text, _("Deliver"), "deliveries", here), "deliveries.make"
         return NextStep(text, _("Deliver"), "run_deliver", run_here, "post"), "deliveries.make"
     if facts.state == State.ROUTING and facts.run and facts.run.by_people:
         return NextStep(_("The items are being given to people.")), "project.view"

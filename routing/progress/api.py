@@ -63,6 +63,9 @@ class ProgressBody(serializers.Serializer[Any]):
     classes = ClassLabelsBody(many=True, help_text="Empty where people write their answers.")
     labelled = serializers.IntegerField(help_text="Labels that the classes are counted on.")
     people = PersonProgressBody(many=True)
+    agreement_sampled = serializers.BooleanField(
+        help_text="The agreement of these is that of a random sample of items, as they are many or long."
+    )
     sources = SourceProgressBody(many=True, help_text="Empty before a run is analysed.")
     computing = serializers.ListField(
         child=serializers.CharField(), help_text="Sources whose losses are still being computed."
@@ -103,6 +106,7 @@ class Progress(ProjectView):
                     }
                     for person in found.people
                 ],
+                "agreement_sampled": found.of_a_sample,
                 "sources": [
                     {
                         "source": source.name,

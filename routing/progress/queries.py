@@ -1,15 +1,17 @@
 """What the page of a project's progress shows: counted by the database, or on a bounded sample of items."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 
 from django.db.models import Count, Q, Sum
+from django.utils.translation import gettext as _
 
 from annotation.common.replaced_labels import replaced_labels
 from annotation.labelling.limits import midnight
 from annotation.models import Choice, Project
-from annotation.people.queries import SHOWN_DAYS, Person, labels_per_day, people
+from annotation.people.queries import SHOWN_DAYS, Person, labels_per_day, of_a_sample, people
 from annotation.permissions import Access
 from annotation.task_types import TASK_TYPES
 from routing.core.losses import LossNotComputedError
@@ -57,6 +59,15 @@ class RunMoney:
 
 
 @dataclass(frozen=True)
+class OtherMoney:
+    """What was paid beside the runs that are shown, so that all rows together are what was paid in all."""
+
+    what: str
+    models: Decimal
+    people: Decimal
+
+
+@dataclass(frozen=True)
 class ProjectProgress:
     """Attributes
     ----------
@@ -68,23 +79,29 @@ class ProjectProgress:
         Labels that `classes` are counted on. What is hidden before its run is analysed is not among them.
     people
         Those who have labelled, most labels first, at most SHOWN_PEOPLE.
+    of_a_sample
+        Whether the agreement of these is that of a random sample of items.
     sources
         Models beside people, on what analysed runs drew; empty until this person may see model output.
     computing
         Sources whose losses are still being computed, which are not among `sources` until then.
     money
         Of the newest SHOWN_RUNS runs, the newest first; `models` and `by_people` are of the whole project.
+    other_money
+        The rest of these, by what it was paid for; empty where there is none.
     """
 
     days: list[DayLabels]
     classes: list[ClassLabels]
     labelled: int
     people: list[Person]
+    of_a_sample: bool
     sources: list[tuple[Source, MeasuredAccuracy]]
     computing: list[Source]
     money: list[RunMoney]
     models: Decimal
     by_people: Decimal
+    other_money: list[OtherMoney]
 
 
 def read_progress(project: Project, access: Access) -> ProjectProgress:
@@ -92,21 +109,25 @@ def read_progress(project: Project, access: Access) -> ProjectProgress:
     permission = view_permission(project, access)
     classes, labelled = _classes(permission)
     everybody = [person for person in people(project, sort="labels") if person.work.labels]
-    paid = Spend.objects.filter(project=project).aggregate(
+    sums = Spend.objects.filter(project=project).aggregate(
         models=Sum("amount", filter=Q(source__isnull=False)),
         people=Sum("amount", filter=Q(source__isnull=True)),
     )
+    paid = {of: amount or ZERO for of, amount in sums.items()}
+    money = [_money(run) for run in project.runs.order_by("-number")[:SHOWN_RUNS]]
     measured, computing = _sources(project, access) if permission.output else ([], [])
     return ProjectProgress(
         days=_days(project),
         classes=classes,
         labelled=labelled,
         people=everybody[:SHOWN_PEOPLE],
+        of_a_sample=of_a_sample(everybody),
         sources=measured,
         computing=computing,
-        money=[_money(run) for run in project.runs.order_by("-number")[:SHOWN_RUNS]],
-        models=paid["models"] or ZERO,
-        by_people=paid["people"] or ZERO,
+        money=money,
+        models=paid["models"],
+        by_people=paid["people"],
+        other_money=_other_money(project, paid, money),
     )
 
 
@@ -159,3 +180,22 @@ def _money(run: Run) -> RunMoney:
     people = Spend.objects.filter(run=run, source__isnull=True).aggregate(total=Sum("amount"))["total"]
     models = spends_of_models(run).aggregate(total=Sum("amount"))["total"]
     return RunMoney(run, run.budget, models or ZERO, people or ZERO)
+
+
+def _other_money(project: Project, paid: dict[str, Decimal], shown: Sequence[RunMoney]) -> list[OtherMoney]:
+    """Nobody is paid for a label outside of a run."""
+    spends = Spend.objects.filter(project=project, run=None)
+    rested_on = project.runs.filter(measurement__isnull=False).values("measurement")
+    for_none = Q(measurement__isnull=False) & ~Q(measurement__in=rested_on)
+    sums = spends.aggregate(
+        measured=Sum("amount", filter=for_none), prompts=Sum("amount", filter=Q(candidate__isnull=False))
+    )
+    measured, prompts = sums["measured"] or ZERO, sums["prompts"] or ZERO
+    models = paid["models"] - measured - prompts - sum((row.models for row in shown), ZERO)
+    people = paid["people"] - sum((row.people for row in shown), ZERO)
+    found = [
+        OtherMoney(_("Earlier runs"), max(models, ZERO), people),
+        OtherMoney(_("Measurements that no run rests on"), measured, ZERO),
+        OtherMoney(_("Comparing prompts"), prompts, ZERO),
+    ]
+    return [row for row in found if row.models or row.people]

@@ -152,12 +152,22 @@ def limitations_of(
         translated(beside),
         *([" ".join(people)] if people else []),
         *([" ".join(how_labelled)] if how_labelled else []),
-        _("It may be wrong by bad luck of the draw, but at most with probability %(alpha)s (alpha).")
-        % {"alpha": percent(run.alpha, 4)},
+        _bad_luck(run),
         group,
         target,
         _("The savings are an account of prices and counts. They are not certified."),
     ]
+
+
+def _bad_luck(run: Run) -> str:
+    if not run.alpha_spent:
+        return _(
+            "It may be wrong by bad luck of the draw, but at most with probability %(alpha)s (alpha)."
+        ) % {"alpha": percent(run.alpha, 4)}
+    return _(
+        "It may be wrong by bad luck of the draw, but at most with probability %(total)s: %(alpha)s of this "
+        "run (alpha), and the rest of earlier draws on these items."
+    ) % {"total": percent(run.alpha_with_earlier, 4), "alpha": percent(run.alpha, 4)}
 
 
 def what_breaks_it(run: Run) -> list[str]:

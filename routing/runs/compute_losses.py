@@ -20,7 +20,7 @@ from annotation.words import Words
 from routing.common.states import ROUTED
 from routing.core.losses import Loss, LossError, LossUnavailableError, each_loss, losses_of, make_loss
 from routing.core.losses.base import BatchLoss
-from routing.core.losses.looked_up import looked_up
+from routing.core.losses.looked_up import Pair, looked_up
 from routing.core.messages import CoreError
 from routing.models import ComputedLoss, Run
 from routing.runs.chains import no_losses
@@ -98,26 +98,28 @@ def _parts(context: JobContext, rows: Iterator[ComputedLoss]) -> Iterator[list[C
 
 def _values(loss: Loss, rows: Sequence[ComputedLoss]) -> Iterator[ComputedLoss]:
     """The rows as they are to be stored, one after the other."""
-    for row, value in zip(rows, _losses(loss, rows), strict=True):
-        row.value = value
+    for row, found in zip(rows, computed(loss, [(row.label, row.answer) for row in rows]), strict=True):
+        row.value = None if isinstance(found, LossError) else found
         yield row
 
 
-def _losses(loss: Loss, rows: Sequence[ComputedLoss]) -> Iterator[float | None]:
-    """Of each row its loss, None where it has none; as they are computed."""
+def computed(loss: Loss, pairs: Sequence[Pair]) -> Iterator[float | LossError]:
+    """Of each pair its loss, or why it has none; as they are computed. Raises LossUnavailableError."""
     if isinstance(loss, BatchLoss):
         try:
-            yield from losses_of(loss, [row.label for row in rows], [row.answer for row in rows]).tolist()
+            yield from losses_of(
+                loss, [label for label, _ in pairs], [answer for _, answer in pairs]
+            ).tolist()
             return
         except LossUnavailableError:
             raise
         except LossError:
             pass  # of one of them at least: each is asked about
-    for row in rows:
-        (found,) = each_loss(loss, [(row.label, row.answer)])
+    for pair in pairs:
+        (found,) = each_loss(loss, [pair])
         if isinstance(found, LossUnavailableError):
             raise found
-        yield None if isinstance(found, LossError) else found
+        yield found
 
 
 def _routed_runs(project: Project) -> list[Run]:

@@ -1,5 +1,6 @@
 """Whether the labels of a complete run have been given out."""
 
+from annotation.labelling.labels_of_record import has_record
 from annotation.models import Job
 from routing.common.states import ROUTED, State
 from routing.models import Run
@@ -24,6 +25,14 @@ def run_with_model_labels(run: Run) -> Run | None:
     if not run.by_people:
         return None
     return Run.objects.filter(project=run.project_id, by_people=False, state__in=ROUTED).last()
+
+
+def left_to_models(run: Run) -> int:
+    """How many items no person has labelled that models label in this run: deliveries of others leave them
+    blank.
+    """
+    to_models = run.routes.filter(position__lte=run.run_sources.count())
+    return to_models.exclude(has_record(run.project, item="item")).count()
 
 
 def _begun_before(run: Run, deliveries: set[int]) -> set[int]:

@@ -11,7 +11,8 @@ from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import as_text
 from annotation.labelling.alike import Alike
-from annotation.models import Label, WorkItem
+from annotation.models import WorkItem
+from annotation.review.compared_items import Unit, answers_to, compared_units
 from annotation.templatetags.hypac import number, percent
 from routing.core.reference.estimate import CONFIDENCE, overlap_disagreement
 from routing.core.reference.overlap import SharedItem, one_pair
@@ -25,27 +26,28 @@ NOTHING_KNOWN: Mapping[str, Any] = {"items": 0}
 
 
 def people_agreement(run: Run) -> dict[str, Any]:
-    """As plain JSON: `asked`, the items of the run; `items` that were put to several people, on how many two
-    of them `differ`, how many are `unknown` as fewer than two answered; `estimate`, `low` and `high` in
-    [0, 1] of all items of the run, None where nothing is known.
+    """As plain JSON: `asked`, the items of the run; `items` that were put to several people, of which `used`
+    are looked at, all or a random sample; on how many of these two people `differ`, how many are `unknown` as
+    fewer than two answered; `estimate`, `low` and `high` in [0, 1] of all items of the run, None where
+    nothing is known.
 
     Which items are put to several people is decided by a hash, so that they are a simple random sample of the
     run's. Two answers differ where their stored forms do and, as with boxes, the run's loss finds a
-    difference. Of more than two answers one pair counts, chosen by
-    a hash. What a reviewer decided is no person's answer.
+    difference. Of more than two answers one pair counts, chosen by a hash. What a reviewer decided is no
+    person's answer.
     """
     several = WorkItem.objects.filter(batch=run.routed_batch_id, slot=SECOND)
-    names = dict(several.values_list("item_id", "item__external_id"))
-    said: dict[int, dict[int, str]] = defaultdict(dict)
-    labels = Label.objects.filter(
-        work_item__batch=run.routed_batch_id, item__in=several.values("item"), superseded_by__isnull=True
-    )
-    for item, slot, value in labels.values_list("item_id", "work_item__slot", "value").iterator(
-        chunk_size=2_000
-    ):
-        said[item][slot] = as_text(value)
+    names = {
+        (batch, item): name for batch, item, name in several.values_list("batch", "item", "item__external_id")
+    }
+    units = compared_units(run.project, names)
+    said: dict[Unit, dict[int, str]] = defaultdict(dict)
+    rows = answers_to(units).values_list("work_item__batch", "item", "work_item__slot", "value")
+    for batch, item, slot, value in rows.iterator(chunk_size=2_000):
+        said[batch, item][slot] = as_text(value)
     shared = [
-        SharedItem(name, tuple(text for _, text in sorted(said[pk].items()))) for pk, name in names.items()
+        SharedItem(names[unit], tuple(text for _, text in sorted(said[unit].items())))
+        for unit in sorted(units)
     ]
     pairs = [pair for pair in one_pair(shared, salt=run.salt) if pair is not None]
     alike = Alike(run.project, batch=run.routed_batch_id)
@@ -56,7 +58,8 @@ def people_agreement(run: Run) -> dict[str, Any]:
     )
     return {
         "asked": run.pool_size,
-        "items": len(shared),
+        "items": len(names),
+        "used": len(shared),
         "differ": differ,
         "unknown": unknown,
         "estimate": share.estimate if pairs and not math.isnan(share.estimate) else None,
@@ -89,19 +92,26 @@ def agreement_in_words(figure: Mapping[str, Any]) -> list[str]:
                 "them has two answers."
             )
         ]
-    differ, known = figure["differ"], figure["items"] - figure["unknown"]
-    counted = (
-        _(
+    used = figure.get("used", figure["items"])  # deliveries of before have looked at all
+    differ, known = figure["differ"], used - figure["unknown"]
+    if used < figure["items"]:
+        counted = _(
+            "Counted on %(known)s items with answers by two people, on %(differ)s of which they differ; "
+            "these were drawn at random from the %(items)s that two were asked about. The range is exact, "
+            "with %(confidence)s confidence."
+        )
+    elif used == figure["asked"]:
+        counted = _(
             "Counted on %(known)s items with answers by two people, on %(differ)s of which they differ; two "
             "were asked about every item. The range is exact, with %(confidence)s confidence."
         )
-        if figure["items"] == figure["asked"]
-        else _(
+    else:
+        counted = _(
             "Counted on %(known)s items with answers by two people, on %(differ)s of which they differ; "
             "which items two were asked about was decided by chance. The range is exact, with %(confidence)s "
             "confidence."
         )
-    )
+    values = {"known": number(known), "differ": number(differ), "items": number(figure["items"])}
     said = [
         _("Two of these people differ on %(share)s (%(low)s to %(high)s) of the %(asked)s items.")
         % {
@@ -110,7 +120,7 @@ def agreement_in_words(figure: Mapping[str, Any]) -> list[str]:
             "high": percent(rounded_outwards(figure["high"], math.ceil)),
             "asked": number(figure["asked"]),
         },
-        counted % {"known": number(known), "differ": number(differ), "confidence": percent(CONFIDENCE)},
+        counted % {**values, "confidence": percent(CONFIDENCE)},
     ]
     if figure["unknown"]:
         said.append(

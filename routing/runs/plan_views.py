@@ -49,6 +49,7 @@ from routing.sources.warnings import confirmation_question, usability_in_words
 # What the buttons beside the forecast change, and beside which the form is shown again.
 LOOKS = ("look", "measure", "discard", "use_m", "without", "take")
 LARGE = 100
+NUMBERS = {"epsilon", "alpha", "m", "p", "split_share", "later_audit_share", "budget", "seconds"}
 
 
 @needs("runs.edit", "GET", "POST")
@@ -88,6 +89,8 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             add_error(form, error)
     ready = project.items.exists() and Source.objects.filter(project=project).exists()
     shown = _outlook(request, form, values) if ready and values else {}
+    if ready and form.faults:
+        _tell_others(form, project)
     if not form.is_bound and (m := _proposed_m(shown)):
         # What is proposed is where a plan begins: the row of its epsilon says the same.
         form = PlanForm(None, project=project, initial={"m": m})
@@ -176,12 +179,32 @@ def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
     context: dict[str, Any] = {"form": form, "problems": [], "quiet": "quiet" in request.GET}
     if form.is_valid():
         context |= _outlook(request, form, form.values())
-    else:
+    if form.faults:
+        _tell_others(form, request.access.project)
         context["problems"] = [
             (form.fields[name].label if name in form.fields else "", " ".join(str(error) for error in errors))
             for name, errors in form.errors.items()
         ]
     return render(request, "routing/runs/_outlook_live.html", context | {"options": form.options})
+
+
+def _tell_others(form: PlanForm, project: Project) -> None:
+    """What the plan is refused for besides, so that all of it is told at once: numbers that are wrong stand
+    where the form begins while the others are looked at. Choices hang together: behind a wrong one nothing is
+    looked at.
+    """
+    begins = {"m": suggested_m(size_of_pool(project, DEFAULT_TARGET)), **form.initial_values()}
+    needed = {name: begins[name] for name in ("epsilon", "alpha", "m")}
+    while form.errors.keys() <= NUMBERS:
+        values = needed | form.values()
+        try:
+            outlook_of_plan(project=project, **values)
+        except HypacError as error:
+            if error.where in form.errors or error.where not in form.fields:
+                return
+            add_error(form, error)
+        else:
+            return
 
 
 def _outlook(request: ProjectRequest, form: PlanForm, values: dict[str, Any]) -> dict[str, Any]:

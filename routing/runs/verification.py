@@ -12,9 +12,11 @@ from routing.core.messages import CoreError
 
 
 class NotComputedError(Exception):
-    """A loss cannot be computed here now, so that nobody knows what the rows give: why, in a sentence without
-    its end.
-    """
+    """A loss cannot be computed here now, so that nobody knows what the rows give; `why` not."""
+
+    def __init__(self, why: LossError) -> None:
+        super().__init__(str(why))
+        self.why = why
 
 
 class DiffersError(ValueError):
@@ -37,14 +39,14 @@ def recomputing() -> Iterator[None]:
     except (DatabaseError, DiffersError):
         raise
     except Exception as error:
-        if (loss := _not_to_be_had(error)) is not None:
-            raise NotComputedError(str(loss).rstrip(".")) from error
+        if (loss := not_to_be_had(error)) is not None:
+            raise NotComputedError(loss) from error
         if isinstance(error, CoreError | DocumentError | HypacError):
             raise DiffersError(str(error).rstrip(".")) from error
         raise DiffersError(f"it cannot be computed again ({type(error).__name__}: {error})") from error
 
 
-def _not_to_be_had(error: BaseException | None) -> LossError | None:
+def not_to_be_had(error: BaseException | None) -> LossError | None:
     """Of an error and those that it comes from the one of a loss that cannot be computed here."""
     while error is not None:
         if isinstance(error, LossUnavailableError | LossCodeError):

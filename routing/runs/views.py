@@ -30,7 +30,7 @@ from routing.runs.certify import analyse
 from routing.runs.charts import run_charts
 from routing.runs.commitment_report import commitment_report
 from routing.runs.commitments import is_drawn_elsewhere
-from routing.runs.delivered import is_delivered, is_overtaken
+from routing.runs.delivered import is_delivered, is_overtaken, run_with_model_labels
 from routing.runs.forms import BudgetForm
 from routing.runs.labelling_pace import run_labelling
 from routing.runs.later.intakes import KIND as TAKE_IN
@@ -164,6 +164,7 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
         "labelling": labelling,
         "delivered": is_delivered(found),
         "overtaken": is_overtaken(found),
+        "with_models": run_with_model_labels(found),
         "failed_job": failed if failed and "run" in failed.params else None,
         "stopped_at_budget": stopped_at_budget(failed),
         "stopped_at_unusable": stopped_at_unusable(failed),

@@ -91,8 +91,13 @@
       event.preventDefault();
       details.open = details.id === "comment" || !details.open;
       details.querySelector(details.open ? FIRST[details.id] : "summary").focus();
-      if (details.open) (details.querySelector(".card") || details).scrollIntoView({ block: "nearest" });
+      if (details.open) details.scrollIntoView({ block: "nearest" });
     }
+
+    // However a panel was opened: it is below the tools, and may be below the window.
+    document.addEventListener("toggle", ({ target }) => {
+      if (target.open && target.matches("#skip, #flag")) target.lastElementChild.scrollIntoView({ block: "nearest" });
+    }, true);
 
     const SHOWN = "#label-form .choice:not([hidden])";
     const CHOICES = `${SHOWN}[name=value], ${SHOWN} input[type=checkbox]`;

@@ -76,6 +76,7 @@ def test_a_token_is_found_and_revoked_on_a_phone(page: Page, width: int) -> None
     heading = "cell => getComputedStyle(cell, '::before').content"
     assert page.locator("tbody td").first.evaluate(heading) == '"Role "'  # and not "As", before "as you"
     page.get_by_role("button", name="Revoke export of the warehouse").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_text("The token is revoked")).to_be_visible()
 
 
@@ -157,6 +158,7 @@ def test_a_token_is_made_shown_once_and_revoked(page: Page, live_server) -> None
     page.get_by_role("button", name="I have copied it").click()
     assert secret not in page.content()
     page.get_by_role("button", name="Revoke nightly import").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_text("The token is revoked")).to_be_visible()
     assert httpx.get(f"{live_server.url}/api/v1/projects/", headers=asked).status_code == 401
     assert not ApiToken.objects.exists()

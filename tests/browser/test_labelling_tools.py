@@ -59,6 +59,25 @@ def test_what_was_typed_is_there_after_a_reload_and_goes_to_no_other_item(open_p
     expect(field).to_have_value("next")
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_what_skip_and_flag_open_covers_neither_item_nor_answers(
+    open_page, project, annotator, width
+) -> None:
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    page.set_viewport_size({"width": width, "height": 800})
+    ready(page)
+    for panel in ("skip", "flag"):
+        page.locator(f"#{panel} > summary").click()
+        card = page.locator(f"#{panel} > .card")
+        expect(card).to_be_in_viewport(ratio=1)
+        top = card.bounding_box()["y"]
+        for shown_beside in ("#stage", "#label-form", f"#{panel} > summary"):
+            box = page.locator(shown_beside).bounding_box()
+            assert box["y"] + box["height"] <= top, shown_beside
+        expect(page.locator("#stage")).to_be_in_viewport(ratio=1)
+
+
 def test_a_comment_goes_with_the_answer(open_page, project, annotator) -> None:
     ask(project, make_items(project, 3))
     page = open_page(annotator)

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import sys
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -270,77 +269,12 @@ def test_what_a_folder_holds_is_looked_for_where_its_record_is_of_no_use(tmp_pat
         assert base(listed, record=record) == 11
 
 
-def test_a_project_and_its_sources_are_made(
-    told: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("HYPAC_URL", SITE)
-    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
-    script = Script([ok({"slug": "reviews", "name": "Reviews"}, 201)])
-    words = ["--json", "new-project", "Reviews", "choices=good,bad", "overlap:=2"]
-    assert main(words, transport=script) == 0
-    assert json.loads(capsys.readouterr().out)["slug"] == "reviews"
-    body = {"name": "Reviews", "overlap": 2, "choices": [{"name": "good"}, {"name": "bad"}]}
-    assert json.loads(script.requests[0].content) == body
-    monkeypatch.setattr("sys.stdin", StringIO("secret\n"))
-    fields = ("backend=uploaded", 'params:={"model": "m"}', "cost_per_label=0.01", "--api-key-stdin")
-    status, said, requests = told("new-source", "a", "Fast", *fields, replies=[ok({"id": 4}, 201)])
-    assert (status, said["id"]) == (0, 4)
-    sent = json.loads(requests[-1].content)
-    assert (sent["name"], sent["params"], sent["cost_per_label"]) == ("Fast", {"model": "m"}, "0.01")
-    assert sent["api_key"] == "secret"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["new-source", "a", "Fast", "name=Slow"],
-        ["new-source", "a", "Fast", "params:={"],
-        ["start", "a", "anyway:=true"],
-        ["start", "a", "m:=1", "m:=2"],
-    ],
-)
-def test_a_field_that_is_none_is_wrong_use(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("HYPAC_URL", SITE)
-    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
-    assert main(words, transport=Script([PROJECT])) == 2
-    assert words[-1] in capsys.readouterr().err
-
-
 def test_fields_of_a_thing_are_looked_for_by_name() -> None:
     client, _, _ = scripted(PROJECT, ok(run("complete")))
     found = client.projects.get("a").run(3)
     assert ("state" in found, "no such" in found) == (True, False)
     assert dict(found) == found.data
     assert list(found) == list(found.data)
-
-
-def test_what_a_file_lacked_is_told_and_ends_a_strict_command(
-    told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "answers.csv"
-    file.write_text("x")
-    found = {"where": "line 2", "line": 2, "column": "", "message": "The project has no item “x0”."}
-    result = {"added": 1, "already_there": 0, "problems": 30}
-    done = job("done", result=result, problems=[found] * 25, problem_count=30)
-    replies = [page({"id": 4, "name": "Ours"}), ok(job("queued"), 202), ok(done)]
-    words = ["predictions", "a", "Ours", str(file), "--id-column", "review"]
-    status, said, requests = told(*words, replies=replies)
-    assert (status, said["problems"], said["first_problems"][0]) == (0, 30, found)
-    assert dict(requests[-2].url.params)["id_column"] == "review"
-    assert told(*words, "--strict", replies=replies)[0] == 1
-    assert main(words, transport=Script([PROJECT, *replies])) == 0
-    err = capsys.readouterr().err.splitlines()
-    assert err[-21] == "line 2: The project has no item “x0”."
-    assert err[-1] == "... and 10 more of job 7"
-    rows = tmp_path / "rows.json"
-    rows.write_text("[{}]")
-    refused = {"row": 1, "item": 5, "name": "r-5", "annotator": "ann", "reason": "No."}
-    taken = ok({"stored": 0, "known": 0, "refused": [refused]})
-    replies = [ok(run("labelling")), taken]
-    assert main(["take-back", "a", "3", str(rows), "--strict"], transport=Script([PROJECT, *replies])) == 1
-    assert capsys.readouterr().err == "row 1 (r-5): No.\n"
 
 
 def test_problems_of_a_job_in_a_list_are_asked_for() -> None:

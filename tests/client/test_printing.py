@@ -1,15 +1,19 @@
 """What `hypac` prints of a server or a file moves no cursor, and what it reads ends in no traceback."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from hypac_client import command
 from hypac_client.command import main
 from hypac_client.progress import Lines
-from tests.client.scripted import SITE, TOKEN, Script, ok
+from tests.client.scripted import SITE, TOKEN, Script, ok, problem
 
 DEEP = "[" * 200_000
 
@@ -94,6 +98,105 @@ def test_nothing_that_is_printed_moves_the_cursor(
     if flags:
         assert json.loads(out) == named
         assert json.loads(err)["detail"] == EVIL
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "words"),
+    [
+        ("", TOKEN, "HYPAC_URL has to be the site's address"),
+        ("https://ada:secret@labels.example.org", TOKEN, "HYPAC_URL has to be the site's address"),
+        (SITE, "", "HYPAC_TOKEN is not set"),
+        (SITE, f"{TOKEN} ", "HYPAC_TOKEN is nothing that a site shows as a token"),
+        (f"{SITE}/", "é", "HYPAC_TOKEN is nothing that a site shows as a token"),
+    ],
+)
+def test_what_is_to_be_set_is_named(
+    url: str, token: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", url)
+    monkeypatch.setenv("HYPAC_TOKEN", token)
+    assert main(["me"], transport=Script([])) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"hypac: {words}")
+    assert (f"{SITE}/account/" in said) == ("TOKEN" in words)
+    assert not any(secret in said for secret in ("secret", TOKEN))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "named"),
+    [
+        (401, "authentication_failed", True),
+        (401, "", True),
+        (403, "token_too_narrow", True),
+        (403, "permission_denied", False),
+    ],
+)
+def test_a_token_that_the_site_refuses_is_named_with_the_page_that_makes_another(
+    *,
+    status: int,
+    code: str,
+    named: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    for flags in ([], ["--json"]):
+        answer = problem(status, "This token does not hold.", code=code)
+        assert main([*flags, "me"], transport=Script([answer])) == 1
+        said = capsys.readouterr().err
+        assert "This token does not hold." in said
+        assert ("HYPAC_TOKEN" in said, f"{SITE}/account/" in said) == (named, named)
+
+
+def test_whoever_waits_may_stop_it_and_a_pipe_may_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_words: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "main", stopped)
+    with pytest.raises(SystemExit) as ended:
+        command.entry()
+    assert (ended.value.code, capsys.readouterr().err.startswith("hypac: stopped")) == (130, True)
+    code = (
+        "import httpx; from hypac_client import command; "
+        "answer = httpx.MockTransport(lambda _: httpx.Response(200, json={'username': 'x' * 10**6})); "
+        "main = command.main; command.main = lambda: main(['me'], transport=answer); command.entry()"
+    )
+    package = str(Path(command.__file__).parents[1])
+    own = {**os.environ, "HYPAC_URL": SITE, "HYPAC_TOKEN": TOKEN, "PYTHONPATH": package}
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=own) as child:
+        assert child.stdout
+        assert child.stderr
+        child.stdout.close()
+        assert (child.stderr.read(), child.wait()) == (b"", 141)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["take-back", "a", "3", "FILE", "--people", "5"], "--people: names are wanted"),
+        (["take-back", "a", "3", "FILE", "--people", "[]"], "--people: names are wanted"),
+        (["take-back", "a", "3", "FILE", "--people", '{"user 3": 3}'], "--people: names are wanted"),
+        (["take-back", "a", "3", "FILE", "--people", "{"], "--people: it is no JSON"),
+        (["request", "POST", "projects/", "--data", "{"], "--data: it is no JSON"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_named(
+    words: list[str],
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    (tmp_path / "rows").write_text("[{}]")
+    words = [str(tmp_path / "rows") if word == "FILE" else word for word in words]
+    assert main(words, transport=Script([ok({"slug": "a"}), ok({"number": 3})])) == 2
+    assert named in capsys.readouterr().err
 
 
 def test_a_stage_that_is_shown_moves_no_cursor_either(capsys: pytest.CaptureFixture[str]) -> None:

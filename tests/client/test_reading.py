@@ -165,10 +165,12 @@ def test_people_are_waited_for() -> None:
         part = {"open": waiting, "leased": 0, "total": 5}
         return ok({"number": 1, "state": state, "calibration": part, "labelling": None})
 
-    client, script, _ = scripted(seen("preparing", 0), seen("calibrating", 2), seen("calibrating", 0))
+    undecided = {"open": 0, "leased": 0, "disagreeing": 1, "total": 5}
+    differ = ok({"number": 1, "state": "calibrating", "calibration": undecided, "labelling": None})
+    client, script, _ = scripted(seen("preparing", 0), seen("calibrating", 2), differ, seen("calibrating", 0))
     run = Run(client._transport, "projects/a/", {"number": 1, "state": "preparing"})
     assert run.wait_for_labels().state == "calibrating"
-    assert len(script.requests) == 3
+    assert len(script.requests) == 4
 
 
 def test_the_expert_is_waited_for_too() -> None:

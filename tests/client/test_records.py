@@ -236,6 +236,10 @@ def test_the_command_carries_work_away_and_sends_all_answers_back_in_parts(
     assert json.loads(capsys.readouterr().out) == {**first, "refused": [{"row": 1_001, "reason": "no"}]}
     assert main(sent, transport=Script([*found, problem(409, code="no_routed_items")])) == 1
     assert json.loads(capsys.readouterr().err)["code"] == "no_routed_items"
+    # Where nothing may be given out now, what an earlier night wrote stays.
+    written, refused = Path(file).read_text(), problem(409, code="no_routed_items")
+    assert main(["work", "a", "3", file], transport=Script([*found, waiting, refused])) == 1
+    assert Path(file).read_text() == written != ""
 
 
 def test_a_run_that_left_nothing_for_people_is_no_failure_of_the_command(

@@ -54,5 +54,6 @@ def test_anything_else_is_not(given: dict[str, str], body: bytes, now: int, reas
 
 
 def test_a_secret_that_is_none_is_a_mistake_of_ones_own() -> None:
-    with pytest.raises(ValueError, match="whsec_"):
-        verify(BODY, headers(), "not base64!", now=NOW)
+    for secret in ("not base64!", "", "whsec_"):
+        with pytest.raises(ValueError, match="whsec_"):
+            verify(BODY, headers(), secret, now=NOW)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -45,6 +46,34 @@ def test_a_lost_connection_is_tried_again_and_a_write_keeps_its_key(error: Excep
     assert len(script.requests) == 3
     assert len(keys) == 1
     assert {request.content for request in script.requests} == {script.requests[0].content}
+
+
+class Cut(httpx.SyncByteStream):
+    """Ends before it is whole."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b'{"detail": "N'
+        raise httpx.ReadError("cut")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("status", [200, 409])
+def test_an_answer_that_cannot_be_read_to_its_end_is_told_as_one(*, status: int, streamed: bool) -> None:
+    kinds = {"Content-Type": "application/json"}
+    garbled = {**kinds, "Content-Encoding": "gzip"}
+
+    def read(client: Client) -> None:
+        with client._transport.stream("projects/a/") as response:
+            response.read()
+
+    for answer in (
+        httpx.Response(status, stream=Cut(), headers=kinds),
+        httpx.Response(status, content=iter([b"no gzip"]), headers=garbled),
+    ):
+        client, script, _ = scripted(answer, attempts=1)
+        with pytest.raises(HypacError, match=r"broke off|does not answer"):
+            read(client) if streamed else client.projects.get("a")
+        assert not script.replies
 
 
 def test_each_write_has_a_key_of_its_own_and_a_read_none() -> None:
@@ -102,13 +131,17 @@ def test_a_list_without_an_end_is_told() -> None:
         "//elsewhere.example/x",
         "../../x",
         "projects/%2e%2e/x",
+        "projects/a\x00b/",
+        "http://[x",
+        f"projects/{'x' * 70_000}/",
         "\\\\e/x",
     ],
 )
 def test_the_token_goes_to_no_other_address(path: str) -> None:
     client, script, _ = scripted()
-    with pytest.raises(HypacError, match="a path below /api/v1/ is wanted"):
+    with pytest.raises(HypacError, match="a path below /api/v1/ is wanted") as refused:
         client._transport.request("GET", path)
+    assert len(str(refused.value)) < 300
     assert not script.requests
 
 
@@ -203,7 +236,15 @@ def test_the_token_is_in_the_header_and_nowhere_else(caplog: pytest.LogCaptureFi
 
 @pytest.mark.parametrize(
     "url",
-    ["labels.example.org", "ftp://labels.example.org", "https://me:secret@labels.example.org", "https://"],
+    [
+        *(
+            "labels.example.org",
+            "ftp://labels.example.org",
+            "https://me:secret@labels.example.org",
+            "https://",
+        ),
+        *("https://[labels", "https://labels.example.org:99999", "https://labels\x00.example.org"),
+    ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="url is the site's address") as caught:

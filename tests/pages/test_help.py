@@ -6,8 +6,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from annotation.models import Job
 from hypac_site.help.documents import OF_PAGE, address_of, document, names
-from testbed.factories import add_member, make_project
+from testbed.factories import add_member, make_project, make_user
 from tests.pages import test_access
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +46,53 @@ def test_each_page_leads_to_its_document_and_it_is_a_page_of_its_own() -> None:
         assert 'id="doc-giving-answers"' in shown
     assert "<h1>Labelling, several people, review</h1>" in whole
     assert "<html" not in part
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("project_list", "quickstart/"),
+        ("project_new", "quickstart/"),
+        ("account", "people/#doc-whose-password-it-is"),
+        ("second_factor", "people/#doc-two-step-log-in"),
+        ("tokens", "api/#doc-tokens"),
+    ],
+)
+def test_pages_outside_projects_have_it_too(name: str, place: str) -> None:
+    client = Client()
+    client.force_login(make_user())
+    page = client.get(reverse(name)).content.decode()
+    assert f'data-help href="/help/{place}"' in page
+    assert 'id="help"' in page
+    assert "help.js" in page
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        ("import", "importing#while-it-runs-and-after"),
+        ("predictions", "backends#uploaded"),
+        ("undo_import", "deployment#background-work"),
+    ],
+)
+def test_the_page_of_a_job_leads_to_what_it_does(kind: str, place: str) -> None:
+    project = make_project()
+    job = Job.objects.create(project=project, kind=kind, state=Job.State.QUEUED, params={"revision": 0})
+    client = Client()
+    client.force_login(project.created_by)
+    page = client.get(reverse("job", args=[project.slug, job.pk])).content.decode()
+    address = address_of(place)
+    assert f'data-help href="{address}"' in page
+    assert address in pages_and_ids()[1]
+
+
+def test_a_document_has_none_beside_it() -> None:
+    client = Client()
+    client.force_login(make_user())
+    for address in ("/help/", "/help/plans/"):
+        page = client.get(address).content.decode()
+        assert "data-help" not in page
+        assert 'id="help"' not in page
 
 
 def test_the_list_goes_by_who_reads_and_names_documents_by_their_titles() -> None:

@@ -8,7 +8,10 @@ from django.urls import reverse
 
 from annotation.models import Project, StoredFile, Webhook
 from annotation.outside.webhooks.manage import create_webhook
+from annotation.people import invitations
+from annotation.projects.lifecycle import delete_project
 from routing.models import Run, Source
+from testbed.factories import make_project, remove_deleted
 from tests.annotation.apis import Api, problem
 from tests.routing.sources.sending import uploaded
 
@@ -76,3 +79,25 @@ def test_a_fault_stays_one(project, webhook, monkeypatch, fault, page) -> None:
     args = [project.slug, webhook.pk] if page == "webhook" else []
     named = page == "webhook" and fault is StoredFile.DoesNotExist
     assert client.get(reverse(page, args=args)).status_code == (404 if named else 500)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("by", ["a page", "a program"])
+def test_a_project(monkeypatch, by) -> None:
+    """Also where its address names nothing else, and what was to be stored refers to it."""
+    project = make_project()
+    create = invitations.create_invitation
+
+    def late(**fields: Any) -> Any:
+        delete_project(project=project, actor=project.created_by, name=project.name)
+        remove_deleted(project)
+        return create(**fields)
+
+    monkeypatch.setattr(invitations, "create_invitation", late)
+    api = Api(project, project.created_by)
+    if by == "a program":
+        problem(api.post("invitations/", role="annotator"), 404)
+        return
+    fields = {"invite-role": "annotator", "invite-max_uses": 1, "invite-days": 7}
+    answer = api.client.post(reverse("invitation_new", args=[project.slug]), fields)
+    assert (answer.status_code, b"nothing here" in answer.content.lower()) == (404, True)

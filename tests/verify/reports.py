@@ -19,6 +19,7 @@ class Found:
     faults: str
     unchecked: tuple[str, ...]
     notes: str
+    checked: str = ""
 
 
 def found_in(folder: Path, files: Files) -> Found:
@@ -32,4 +33,5 @@ def found_in(folder: Path, files: Files) -> Found:
         report, _, _ = check([folder])
     except UnusableError as error:
         return Found(2, str(error), (), "")
-    return Found(code_of(report), "\n".join(report.faults), tuple(report.unchecked), "\n".join(report.notes))
+    said = ("\n".join(lines) for lines in (report.notes, report.checked))
+    return Found(code_of(report), "\n".join(report.faults), tuple(report.unchecked), *said)

@@ -355,8 +355,7 @@ def test_a_draw_made_again_until_it_looks_good_is_shown_by_the_first_hash(
 ) -> None:
     """Everything is another run's, with commitments of its own: in itself it holds."""
     world = make_world(300)
-    again = one_file(delivered(world, world.complete(m=120)))
-    folder = stored_in(tmp_path / "a", again)
+    folder = stored_in(tmp_path / "a", one_file(delivered(world, world.complete(m=120))))
     assert main([str(folder)]) == 0
     capsys.readouterr()
     code, said = told(capsys, folder, "--commitment", hashes(strangers)[0])
@@ -371,17 +370,24 @@ def test_a_ledger_begun_anew_is_shown_by_an_entry_that_was_noted(
     folder = stored_in(tmp_path / "a", strangers)
     code, said = told(capsys, folder, "--heads", heads)
     assert (code, "is not the one that you noted" in said["faults"][0]) == (1, True)
-    heads.write_text("one two three\n")
-    assert main([str(folder), "--heads", str(heads)]) == 2
+    for nothing in ("one two three\n", "\n"):
+        heads.write_text(nothing)
+        assert main([str(folder), "--heads", str(heads)]) == 2
 
 
-def test_an_entry_that_came_later_than_the_certificate_is_no_fault(several, tmp_path, capsys) -> None:
-    heads = tmp_path / "heads"
-    ledger = read(several[1], CERTIFICATE)["ledger"]
-    heads.write_text("".join(f"{entry['number']} {entry['sha256']}\n" for entry in ledger))
-    code, said = told(capsys, stored_in(tmp_path / "a", several[0]), "--heads", heads)
-    assert (code, said["faults"]) == (0, [])
-    assert any("is not in this certificate" in note for note in said["notes"])
+def test_entries_that_were_noted_show_how_far_the_ledger_is_known(several, tmp_path, capsys) -> None:
+    heads, document = tmp_path / "heads", read(several[1], CERTIFICATE)
+    ledger, own = document["ledger"], document["commitments"]["before_labels"]["ledger"]["entries"]
+    for files, noted, on_trust, words in (
+        (several[0], ledger, False, "is not in this certificate"),  # no fault
+        (several[1], ledger[: own - 1], True, "is left out cannot be checked"),
+        (several[1], ledger[own - 1 : own], False, ""),
+    ):
+        heads.write_text("".join(f"{entry['number']} {entry['sha256']}\n" for entry in noted))
+        code, said = told(capsys, stored_in(tmp_path / "a", files), "--heads", heads)
+        assert (code, said["faults"]) == (0, [])
+        assert any("names every earlier run" in line for line in said["on_trust"]) == on_trust
+        assert any(words in note for note in said["notes"])
 
 
 def test_the_number_of_the_draw_is_that_of_its_definition(strangers) -> None:

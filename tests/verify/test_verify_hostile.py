@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import hypac_verify
-from hypac_verify import reading
+from hypac_verify import certificate, command, committed_files, draw, reading, room
 from hypac_verify.command import main
+from hypac_verify.delivered_file import MORE
 from tests.core.certificates import make_files
 from tests.verify.reports import found_in
 
@@ -165,6 +166,29 @@ def test_sizes_that_would_take_for_ever(
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.parametrize("name", ["committed.jsonl", "labels.jsonl"])
+def test_a_pool_for_which_the_files_have_no_room_is_refused_before_it_is_drawn(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {path.name: path.read_bytes() for path in V6.iterdir()}
+    kept = {"certificate.json", "draw.jsonl", "pilot.jsonl", "README.md", name}
+    document = json.loads(whole["certificate.json"])
+    document["plan"]["pool_size"] = document["pool"]["size"] = 9_000_000
+    forged = {one: data for one, data in whole.items() if one in kept}
+    forged["certificate.json"] = json.dumps(document).encode()
+
+    def nobody(*_arguments: object) -> None:
+        raise AssertionError("something of the pool's size was computed")
+
+    for module, what in ((draw, "drawn"), (committed_files, "raw_numbers"), (certificate, "_check_tests")):
+        monkeypatch.setattr(module, what, nobody)
+    found = found_in(tmp_path, forged)
+    assert (found.code, f"for which {name} with its" in found.faults) == (1, True)
+    # The shortest rows that there can be have room for them.
+    assert len(b'{"answers":[],"content":"","item_id":"","u":1}') >= room.COMMITTED
+    assert min(map(len, MORE)) >= room.ROW
+
+
 @pytest.mark.parametrize("tolerance", ["1E99999999", "1E-99999999", "1" * 60, "x"])
 def test_a_tolerance_that_would_take_for_ever_is_not_computed(
     tolerance: str, files: dict[str, bytes], tmp_path: Path
@@ -215,6 +239,28 @@ def test_what_is_no_file(files: dict[str, bytes], tmp_path: Path) -> None:
     assert main([str(tmp_path / "nothing")]) == 2
 
 
+def test_a_name_that_no_disk_can_hold_and_items_that_go_nowhere_are_refused_in_words(
+    files: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = {"format": "hypac-manifest", "version": 1, "files": {"a" * 300: {"bytes": 1, "sha256": ""}}}
+    found = found_in(tmp_path, files | {"manifest.json": json.dumps(manifest).encode()})
+    assert (found.code, "File name too long" in found.faults) == (2, True)
+    assert main([str(tmp_path), "--to", "mine.csv"]) == 2
+    assert "--to is where the items of --spot go" in capsys.readouterr().err
+
+
+def test_whoever_waits_may_stop_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "main", stopped)
+    with pytest.raises(SystemExit) as ended:
+        command.run()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "hypac-verify: stopped\n")
+
+
 def test_no_name_of_a_file_moves_the_cursor_or_begins_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,15 +276,15 @@ def test_the_command_needs_nothing_else_and_says_its_code(files: dict[str, bytes
     found_in(tmp_path, files)
     package = str(Path(hypac_verify.__file__).parents[1])
     start = f"import sys; sys.path.insert(0, {package!r}); "
-    command = [sys.executable, "-I", "-c", start + "import hypac_verify.__main__"]
-    done = subprocess.run([*command, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    words = [sys.executable, "-I", "-c", start + "import hypac_verify.__main__"]
+    done = subprocess.run([*words, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
     told = json.loads(done.stdout)
     assert (done.returncode, told["code"], done.stderr) == (3, 3, "")
     assert all((told["on_trust"], told["not_checked"], not told["faults"]))
     imported = start + "import hypac_verify.command; print(*sys.modules)"
-    modules = subprocess.run([*command[:3], imported], capture_output=True, text=True, check=True)
+    modules = subprocess.run([*words[:3], imported], capture_output=True, text=True, check=True)
     assert not {"numpy", "scipy", "django", "routing"} & set(modules.stdout.split())
     (tmp_path / "certificate.json").write_bytes(b"{")
-    done = subprocess.run([*command, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*words, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
     assert (done.returncode, json.loads(done.stdout)["code"]) == (2, 2)
     assert "Traceback" not in done.stderr

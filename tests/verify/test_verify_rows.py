@@ -21,6 +21,28 @@ pytestmark = pytest.mark.costly
 def test_a_small_delivery_holds(tmp_path: Path) -> None:
     found = found_in(tmp_path, small())
     assert (found.faults, found.code, found.unchecked) == ("", 0, ())
+    assert "labels.jsonl: 1200 items once each, all of the run's pool; labels by M0 " in found.checked
+
+
+def test_each_number_of_items_says_what_it_counts(tmp_path: Path) -> None:
+    """Of a second run: most items are the pool's, the promise is about those of the first run as well."""
+
+    def add(there: Rows) -> None:
+        there += [row_of(f"before-{number}") for number in range(43)]
+        there += [row_of(f"imported-{number}", settled_by="imported") for number in range(5)]
+        there += [row_of("blank", label=None, source=None, annotator=None, reason="why")]
+
+    found = found_in(tmp_path, small(add, data_set_size=1240))
+    assert found.code == 0
+    assert (
+        "labels.jsonl: 1249 items once each, 1200 of the run's pool, 40 labelled by people before the run, "
+        "9 that the certificate does not cover; labels by "
+    ) in found.checked
+    assert (
+        "40 items were labelled by people before the run. The promise is about 1240 items: 1200 of the "
+        "run's pool, and 40 such, which count as right and are in no test."
+    ) in found.notes
+    assert "8 labels of items that the certificate does not cover" in found.notes
 
 
 @pytest.mark.parametrize(

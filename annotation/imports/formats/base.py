@@ -67,6 +67,13 @@ UNCOMPUTED = gettext_noop(
 )
 
 
+EMPTY_IN_ITEM = gettext_noop(
+    "This cell is empty in the item: it holds a formula that was never computed. Of each column the first "
+    "such cell is told, and all are counted. Open the workbook in a spreadsheet program and save it, take "
+    "this import back, and import the file again."
+)
+
+
 class Problem(NamedTuple):
     """One row that cannot be used, and why; the rows after it are read all the same."""
 

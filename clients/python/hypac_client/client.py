@@ -71,6 +71,11 @@ class Client:
     def __repr__(self) -> str:
         return f"<Client {self._transport.url}>"
 
+    @property
+    def url(self) -> str:
+        """The site's address."""
+        return self._transport.url
+
     def me(self) -> Me:
         """Whose token this is, and how far it goes."""
         return cast(Me, self._transport.get("me/"))

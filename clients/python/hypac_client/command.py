@@ -6,7 +6,8 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -14,13 +15,21 @@ import httpx
 from hypac_client import commands
 from hypac_client.client import Client
 from hypac_client.commands import Told
-from hypac_client.errors import HypacError, JobError, NotYetError, WaitTimeoutError
+from hypac_client.errors import AuthenticationError, HypacError, JobError, NotYetError, WaitTimeoutError
 from hypac_client.texts import printable, printable_json
+from hypac_client.transport import address_of
 
-FAILED, WRONG_USE, NOT_YET = 1, 2, 3
+FAILED, WRONG_USE, NOT_YET, STOPPED, CLOSED = 1, 2, 3, 130, 141
+ENDS = (
+    "Ends with 0; with 1 where the site or the work refuses, or nothing of a file could be used, with "
+    "--strict also where a part of it could not; with 2 where the command is used wrongly; with 3 where "
+    "something has to be done first, mostly by people, or the wait was too short."
+)
+OF_TOKEN = frozenset({"token_too_narrow", "too_many_wrong_tokens"})
+"""Codes of errors that another token ends; 401 is one whatever its code."""
 MISSING = "also where a source lacks answers that are sent in"
 FIELDS = "NAME=TEXT, or NAME:=JSON for what is no text"
-STRICT = "end with 1 where something of it cannot be used; the rest is stored all the same"
+STRICT = "end with 1 also where only a part of it cannot be used; the rest is stored all the same"
 MEANS = {
     "run": "its number, or newest",
     "source": "its name",
@@ -31,22 +40,23 @@ Parser = argparse.ArgumentParser
 
 
 def main(arguments: Sequence[str] | None = None, *, transport: httpx.BaseTransport | None = None) -> int:
-    """The exit status: 0, 1 where the site or the work refuses, or with --strict something of a file, 2 where
-    the command is used wrongly, 3 where something has to be done first, mostly by people.
-    """
+    """The exit status, as ENDS says."""
     options = _parser().parse_args(arguments)
-    url, token = os.environ.get("HYPAC_URL", ""), os.environ.get("HYPAC_TOKEN", "")
     try:
-        with Client(url, token, transport=transport) as client:
+        with _client(transport) as client, _naming_the_token(client):
             told = options.does(client, options)
-            told = told if isinstance(told, Told) else Told(told)
-            _tell(told.result, as_json=options.json)
-            for line in () if options.json else told.problems:
-                print(printable(line, sys.stderr.encoding), file=sys.stderr)
-            return FAILED if told.count and options.strict else 0
+        told = told if isinstance(told, Told) else Told(told)
+        _tell(told.result if options.json else told.in_short, as_json=options.json)
+        for line in () if options.json else told.problems:
+            print(printable(line, sys.stderr.encoding), file=sys.stderr)
+        if told.refused and not told.used and not options.json:
+            print("hypac: nothing of it could be used", file=sys.stderr)
+        return FAILED if told.refused and (options.strict or not told.used) else 0
     except (NotYetError, WaitTimeoutError) as error:
         _refuse(error, as_json=options.json)
         return NOT_YET
+    except BrokenPipeError:
+        raise
     except (HypacError, OSError) as error:
         _refuse(error, as_json=options.json)
         return FAILED
@@ -58,10 +68,41 @@ def main(arguments: Sequence[str] | None = None, *, transport: httpx.BaseTranspo
         return WRONG_USE
 
 
+def _client(transport: httpx.BaseTransport | None) -> Client:
+    """Raises ValueError that names what is to be set."""
+    token = os.environ.get("HYPAC_TOKEN", "")
+    try:
+        site = address_of(os.environ.get("HYPAC_URL", ""))
+    except ValueError:
+        raise ValueError(
+            "HYPAC_URL has to be the site's address, as in https://labels.example.org, without a name in it."
+        ) from None
+    try:
+        return Client(site, token, transport=transport)
+    except ValueError:
+        fault = "is nothing that a site shows as a token" if token else "is not set"
+        how = f"Make a token on the page of your account, {site}/account/, and set HYPAC_TOKEN to it."
+        raise ValueError(f"HYPAC_TOKEN {fault}. {how}") from None
+
+
+@contextmanager
+def _naming_the_token(client: Client) -> Iterator[None]:
+    """Where the site takes no such token: that it is this one, and where another is made."""
+    try:
+        yield
+    except HypacError as error:
+        if isinstance(error, AuthenticationError) or error.code in OF_TOKEN:
+            page = f"{client.url}/account/"
+            error.detail += f" HYPAC_TOKEN has it: make another on the page of your account, {page}."
+        raise
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hypac",
-        description="Talks to a HyPAC site, whose address is HYPAC_URL, with the token HYPAC_TOKEN.",
+        description="Talks to a HyPAC site, whose address is HYPAC_URL, with the token HYPAC_TOKEN, which is "
+        "made on the page of your account there.",
+        epilog=ENDS,
     )
     parser.add_argument("--json", action="store_true", help="results and errors as JSON")
     parser.set_defaults(strict=False)
@@ -227,4 +268,14 @@ def _refuse(error: Exception, *, as_json: bool) -> None:
 
 
 def entry() -> None:
-    sys.exit(main())
+    """The command; whoever waits may stop it, and a pipe behind it may end early."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("hypac: stopped. What has begun at the site goes on there.", file=sys.stderr)
+        status = STOPPED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = CLOSED
+    sys.exit(status)

@@ -1,27 +1,25 @@
 """What each command of `hypac` does: of a client and the options to what is told."""
 
-import csv
-import io
-import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import join, quote
 from typing import Any
 
 from hypac_client import nights
 from hypac_client.client import Client
 from hypac_client.errors import ConflictError, HypacError
 from hypac_client.jobs import Job
-from hypac_client.models import Taken
+from hypac_client.models import Problem, Taken
+from hypac_client.row_files import json_in, rows_of_file, rows_of_losses, write_lines
 from hypac_client.runs import Run
-from hypac_client.texts import read_json, text_of
+from hypac_client.sources import UPLOADED
 
 MOST_ROWS, FEW_ROWS = 1_000, 20
 """Of answers that one request takes: at most, and where those were too much to read at once."""
 MOST_PROBLEMS = 20
-OF_LOSSES, MOST_SHOWN = {"item", "measured"}, 100
-"""What each row of losses has, and characters that are shown of another first line."""
+A_PLAN = "epsilon=0.05 alpha=0.1 m:=150"
 SAID_AT_A_START = (
     *("unless_under_way", "unless_undelivered", "if_new_items"),
     *("anyway", "accept_unusable", "accept_missing", "accept_dearer"),
@@ -30,33 +28,73 @@ SAID_AT_A_START = (
 
 @dataclass
 class Told:
-    """A result, and what could not be used: the first lines about it, and how much that was."""
+    """A result, and what could not be used: the first lines about it, how much that was (`refused`), and how
+    much of the same could be (`used`). `short` is what people read of a long result.
+    """
 
     result: Any
     problems: Sequence[str] = ()
-    count: int = 0
+    refused: int = 0
+    used: int = 0
+    short: dict[str, Any] | None = None
+
+    @property
+    def in_short(self) -> Any:
+        return self.result if self.short is None else self.short
 
 
 def projects(client: Client, _options: Any) -> Any:
     return [dict(project.data) for project in client.projects]
 
 
-def new_project(client: Client, options: Any) -> Any:
+def new_project(client: Client, options: Any) -> Told:
     fields = fields_of(options.field, but=("name",))
     if isinstance(choices := fields.get("choices"), str):
         fields["choices"] = choices.split(",")
-    return dict(client.projects.create(options.name, **fields))
+    project = client.projects.create(options.name, **fields)
+    short = {
+        "slug": project.slug,
+        "name": project["name"],
+        "page": f"{client.url}/projects/{project.slug}/",
+        "next": f"hypac import {project.slug} FILE --id-column NAME --text-column NAME",
+    }
+    return Told(dict(project), short=short)
 
 
-def new_source(client: Client, options: Any) -> Any:
+def new_source(client: Client, options: Any) -> Told:
     fields = fields_of(options.field, but=("name",))
     if options.api_key_stdin:
         fields["api_key"] = sys.stdin.read().strip()
-    return dict(client.projects.get(options.project).sources.add(options.name, **fields))
+    project = client.projects.get(options.project)
+    source = project.sources.add(options.name, **fields)
+    if source["backend"] == UPLOADED:
+        following = f"hypac predictions {project.slug} {quote(source.name)} FILE"
+    else:
+        following = f"hypac start {project.slug} {A_PLAN}"
+    short = {
+        "id": source.id,
+        "name": source.name,
+        "backend": source["backend"],
+        "page": f"{client.url}/projects/{project.slug}/sources/{source.id}/",
+        "next": following,
+    }
+    return Told(dict(source), source.warnings, short=short)
 
 
-def preview(client: Client, options: Any) -> Any:
-    return client.projects.get(options.project).preview(options.file)
+def preview(client: Client, options: Any) -> Told:
+    seen = client.projects.get(options.project).preview(options.file)
+    suggested = seen["suggestion"]
+    words = ["hypac", "import", options.project, options.file]
+    if suggested["id_column"]:
+        words += ["--id-column", suggested["id_column"]]
+    for column in [suggested["text_column"]] if suggested["text_column"] else suggested["field_columns"]:
+        words += ["--text-column", column]
+    short = {
+        "format": seen["format_title"],
+        "columns": ", ".join(column["name"] for column in seen["columns"]),
+        "next": join(words),
+    }
+    return Told(dict(seen), [_told_of(one) for one in seen["problems"]], short=short)
 
 
 def import_file(client: Client, options: Any) -> Told:
@@ -93,12 +131,18 @@ def predictions(client: Client, options: Any) -> Told:
 
 def _of_file(job: Job) -> Told:
     result = job.result
-    count = int(result["problems"]) + int(result.get("labels_unread", 0))
+    refused = int(result["problems"]) + int(result.get("labels_unread", 0))
+    used = int(result["added"]) + int(result["already_there"])
     first = job.problems[:MOST_PROBLEMS]
-    lines = [f"{one['where']}: {one['message']}" for one in first]
+    lines = [_told_of(one) for one in first]
     if (more := job.problem_count - len(first)) > 0:
         lines.append(f"... and {more:,} more of job {job.id}")
-    return Told({**result, "job": job.id, "first_problems": first}, lines, count)
+    short = {**result, "job": job.id}
+    return Told({**short, "first_problems": first}, lines, refused, used, short)
+
+
+def _told_of(problem: Problem) -> str:
+    return f"{problem['where']}: {problem['message']}"
 
 
 def start(client: Client, options: Any) -> Any:
@@ -128,15 +172,8 @@ def fields_of(given: Sequence[str], *, but: Sequence[str] = ()) -> dict[str, Any
         field = name.removesuffix(":")
         if field in but or field in found:
             raise ValueError(f"{one!r}: {field} is said otherwise already (hypac COMMAND --help)")
-        found[field] = _value_in(value, one) if name.endswith(":") else value
+        found[field] = json_in(value, f"{one!r}, behind :=") if name.endswith(":") else value
     return found
-
-
-def _value_in(text: str, where: str) -> Any:
-    try:
-        return read_json(text, parse_constant=_no_number)
-    except ValueError as error:
-        raise ValueError(f"{where!r}: behind := there is no JSON ({error})") from None
 
 
 def analyse(client: Client, options: Any) -> Any:
@@ -201,8 +238,11 @@ def erase_items(client: Client, options: Any) -> Any:
     return dict(client.projects.get(options.project).erase_items(options.item))
 
 
-def invite(client: Client, options: Any) -> Any:
-    return dict(client.projects.get(options.project).invite(options.name, options.role))
+def invite(client: Client, options: Any) -> Told:
+    made = dict(client.projects.get(options.project).invite(options.name, options.role))
+    short = {name: made[name] for name in ("username", "role", "state", "expires_at")}
+    after = f"{made['username']} accepts it on their list of projects, {client.url}/"
+    return Told(made, short={**short, "next": after})
 
 
 def work(client: Client, options: Any) -> Any:
@@ -215,7 +255,7 @@ def work(client: Client, options: Any) -> Any:
         run.cvat_archive(options.file, part=options.part)
         return told
     rows = run.work(options.shape, part=options.part, image_seconds=options.image_seconds)
-    return {**told, "items": _write_lines(options.file, rows)}
+    return {**told, "items": write_lines(options.file, rows)}
 
 
 def take_back(client: Client, options: Any) -> Told:
@@ -226,15 +266,17 @@ def take_back(client: Client, options: Any) -> Told:
             options.file, annotator=options.annotator, part=options.part, empty=options.empty
         )
         return _taken(dict(taken))
-    people = read_json(options.people)
+    people = json_in(options.people, "--people")
+    if not isinstance(people, dict) or not all(isinstance(name, str) for name in people.values()):
+        raise ValueError('--people: names are wanted, as in {"user 3": "ann"}')
     return _in_parts(
-        _rows_of(options.file), lambda rows: run.take_back(rows, people=people, part=options.part)
+        rows_of_file(options.file), lambda rows: run.take_back(rows, people=people, part=options.part)
     )
 
 
 def losses(client: Client, options: Any) -> Any:
     run = _run(client, options)
-    asked, count = run.losses_asked(), _write_lines(options.file, run.losses_to_measure())
+    asked, count = run.losses_asked(), write_lines(options.file, run.losses_to_measure())
     return {
         "file": options.file,
         "items": count,
@@ -246,76 +288,10 @@ def losses(client: Client, options: Any) -> Any:
 
 def give_losses(client: Client, options: Any) -> Told:
     """Of lines of JSON or a CSV; sent in parts, rows are counted over all of them."""
-    run, rows = _run(client, options), _rows_of_losses(options.file)
+    run, rows = _run(client, options), rows_of_losses(options.file)
     told = _in_parts(rows, run.give_losses)
-    told.result["missing"] = nights.losses_left(run.losses_asked())
-    return told
-
-
-def _rows_of_losses(name: str) -> list[Any]:
-    if name.lower().endswith(".csv"):
-        rows = _rows_of_table(io.StringIO(text_of(name), newline=""))
-    else:
-        rows = _rows_of(name)
-        if lacking := next((number for number, row in enumerate(rows, 1) if not set(row) >= OF_LOSSES), 0):
-            raise ValueError(f"row {lacking} needs item and measured, as `hypac losses` writes them")
-    if not rows:
-        raise ValueError("there is no row in it: nothing was sent")
-    return rows
-
-
-def _rows_of_table(file: Iterable[str]) -> list[Any]:
-    csv.field_size_limit(2**31 - 1)  # what the measured labels and answers say may stand beside the losses
-    try:
-        table = csv.DictReader(file)
-        columns = table.fieldnames or []
-        if not columns:
-            raise ValueError("the file is empty")
-        if not set(columns) >= OF_LOSSES:
-            raise ValueError(
-                "the first line of a CSV has to name the columns item, measured, loss1 and so on, separated "
-                f"by commas (decimals are written with a point); it is {','.join(columns)[:MOST_SHOWN]!r}"
-            )
-        return list(table)
-    except csv.Error as error:
-        raise ValueError(f"this is no CSV that can be read: {error}") from None
-
-
-def _write_lines(name: str, rows: Iterable[Mapping[str, Any]]) -> int:
-    count = 0
-    with open(name, "w", encoding="utf-8") as file:
-        for row in rows:
-            count += 1
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return count
-
-
-def _rows_of(name: str) -> list[Any]:
-    """Of a list as JSON, or of one row a line."""
-    text = text_of(name)
-    if text.lstrip().startswith("["):
-        rows = list(read_json(text))
-    else:
-        rows = [
-            _row_in(line, f"{name}, line {number}")
-            for number, line in enumerate(text.split("\n"), start=1)
-            if line.strip()
-        ]
-    if other := next((number for number, row in enumerate(rows, 1) if not isinstance(row, dict)), None):
-        raise ValueError(f"row {other} is no object")
-    return rows
-
-
-def _row_in(line: str, where: str) -> Any:
-    try:
-        return read_json(line, parse_constant=_no_number)
-    except ValueError as error:
-        told = getattr(error, "msg", str(error))
-        raise ValueError(f"{where}: it is no JSON ({told}). Nothing was sent.") from error
-
-
-def _no_number(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
+    missing = {"missing": nights.losses_left(run.losses_asked())}
+    return replace(told, result=told.result | missing, short=told.in_short | missing)
 
 
 def _in_parts(rows: Sequence[Any], send: Callable[[Sequence[Any]], Taken]) -> Told:
@@ -347,7 +323,8 @@ def _taken(told: Mapping[str, Any]) -> Told:
     lines = [f"row {one['row']}{_of_item(one)}: {one['reason']}" for one in refused[:MOST_PROBLEMS]]
     if (more := len(refused) - len(lines)) > 0:
         lines.append(f"... and {more:,} more")
-    return Told(dict(told), lines, len(refused))
+    used = told["stored"] + told["known"]
+    return Told(dict(told), lines, len(refused), used, {**told, "refused": len(refused)})
 
 
 def _of_item(refused: Mapping[str, Any]) -> str:
@@ -356,4 +333,5 @@ def _of_item(refused: Mapping[str, Any]) -> str:
 
 def request(client: Client, options: Any) -> Any:
     text = sys.stdin.read() if options.data == "-" else options.data
-    return client.request(options.method, options.path, json=read_json(text) if text else None)
+    body = json_in(text, "--data") if text else None
+    return client.request(options.method, options.path, json=body)

@@ -88,7 +88,7 @@ class Run(Resource):
         self, *, timeout: float | None = DEFAULT_WAIT, progress: bool | Progress = False
     ) -> Self:
         """Until people, and in a run with an expert she, have answered everything that they are asked for
-        now.
+        now, and a reviewer has decided where they differ.
         """
         shown = progress_of(f"run {self.number}", progress)
 
@@ -100,8 +100,8 @@ class Run(Resource):
                 return self.state not in JOB_OF_STATE
             parts = self._asked_now()
             total = sum(int(part.get("total") or 0) for part in parts)
-            left = sum(int(part.get(name) or 0) for part in parts for name in ("open", "leased"))
-            shown.show("expert" if self.state == "checking" else "people", total - left, total)
+            left = self.left_to_label
+            shown.show("expert" if self.state == "checking" else "people", max(0, total - left), total)
             return total > 0 and left == 0
 
         try:

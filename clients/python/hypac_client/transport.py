@@ -14,6 +14,7 @@ from hypac_client.retries import Retries, is_at_work, may_be_retried, retry_afte
 from hypac_client.texts import printable, read_json
 
 READS = frozenset({"GET", "HEAD"})
+MOST_SHOWN = 200
 
 Params = Mapping[str, Any]
 
@@ -31,12 +32,7 @@ class Transport:
         http: httpx.BaseTransport | None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
-            raise ValueError(
-                "url is the site's address, as in https://labels.example.org, without a name in it"
-            )
-        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self.url = address_of(url)
         self.retries = retries or Retries()
         self._patience = timeout
         self.sleep = sleep
@@ -80,8 +76,8 @@ class Transport:
         response = self._send("GET", path, headers=asked, params=params, stream=True)
         try:
             yield response
-        except httpx.TransportError as error:
-            raise HypacError(f"{path} broke off: {error or type(error).__name__}") from error
+        except httpx.RequestError as error:  # DecodingError, too, which is no TransportError
+            raise HypacError(f"{path} broke off: {str(error) or type(error).__name__}") from error
         finally:
             response.close()
 
@@ -113,7 +109,9 @@ class Transport:
             last = attempt >= self.retries.attempts
             try:
                 response = self._http.send(request, stream=stream)
-            except httpx.TransportError as error:
+                if not response.is_success:
+                    response.read()
+            except httpx.RequestError as error:
                 if last:
                     reason = str(error) or type(error).__name__
                     raise HypacError(f"{self.url} does not answer: {reason}") from error
@@ -122,7 +120,6 @@ class Transport:
                 continue
             if response.is_success:
                 return response
-            response.read()
             response.close()
             asked = retry_after(response)
             # Whoever lost the answer to the first attempt waits for its end as long as for an answer.
@@ -138,11 +135,34 @@ class Transport:
                 attempt += 1
 
 
+def address_of(url: str) -> str:
+    """The site's address, as others are made of it. Raises ValueError for what is none."""
+    no_address = ValueError(
+        "url is the site's address, as in https://labels.example.org, without a name in it"
+    )
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # brackets or a port that are none
+        raise no_address from None
+    if not known or "@" in parts.netloc or not url.isprintable():
+        raise no_address
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
 def _check_within(path: str) -> None:
-    """Raises HypacError for an address of another server, or above the API's own: the token goes with it."""
-    parts = urlsplit(path)
-    if parts.scheme or parts.netloc or path.startswith(("/", "\\")) or ".." in unquote(parts.path).split("/"):
-        raise HypacError(f"{printable(path)}: a path below /api/v1/ is wanted, as in projects/birds/")
+    """Raises HypacError for an address of another server, or above the API's own, as the token goes with it;
+    and for what is none.
+    """
+    try:
+        httpx.URL(path)
+        parts = urlsplit(path)
+        elsewhere = parts.scheme or parts.netloc or path.startswith(("/", "\\"))
+    except (httpx.InvalidURL, ValueError):
+        parts, elsewhere = None, True
+    if parts is None or elsewhere or ".." in unquote(parts.path).split("/"):
+        shown = printable(path[:MOST_SHOWN])
+        raise HypacError(f"{shown}: a path below /api/v1/ is wanted, as in projects/birds/")
 
 
 def _parsed(response: httpx.Response, path: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, log2
@@ -36,6 +37,7 @@ from hypac_verify.reading import (
     threshold,
     whole_file,
 )
+from hypac_verify.room import has_room
 from hypac_verify.rows import draw_row
 from hypac_verify.tails import TooCloseError
 
@@ -100,15 +102,15 @@ class Checked:
         return found if self.document["provenance"].get("sources") else None
 
 
-def check_certificate(certificate: Path, draw: Path, report: Report) -> Checked:
-    """Everything that certificate and draw say.
+def check_certificate(files: Mapping[str, Path], report: Report, *, part_of: bool) -> Checked:
+    """Everything that certificate and draw say. ``part_of``: the other files hold a part of the items.
 
     Raises
     ------
     UnusableError
         A file is none of these.
     """
-    data = whole_file(certificate)
+    data = whole_file(files["certificate.json"])
     document = _read(data)
     plan, written = read_plan(document), canonical(document) + b"\n"
     if written != data:
@@ -116,10 +118,13 @@ def check_certificate(certificate: Path, draw: Path, report: Report) -> Checked:
             "certificate.json is not in its one spelling; its id is that of the one spelling."
         )
     _check_frame(document, plan, report)
-    rows, digest = _rows(draw, plan, report)
+    rows, digest = _rows(files["draw.jsonl"], plan, report)
     if document["version"] < COMMITTED and any(row.later for row in rows):
         report.fault("draw.jsonl: a line says who answered later, and there are no commitments")
     made = read_commitments(document) if document["version"] == COMMITTED else None
+    certificate_id = hashlib.sha256(written).hexdigest()
+    if not has_room(plan, files, report, part_of=part_of):
+        return Checked(document, plan, rows, certificate_id, None, None, tested=False, made=made)
     check_draw(document, plan, rows, digest, drawn_number(entropy_of(document), made), report)
     _check_ledger(document, plan, report)
     if made is not None:
@@ -128,7 +133,6 @@ def check_certificate(certificate: Path, draw: Path, report: Report) -> Checked:
     before = len(report.checked)
     policy, outcome = _check_tests(document, plan, rows, report)
     tested = len(report.checked) > before
-    certificate_id = hashlib.sha256(written).hexdigest()
     return Checked(document, plan, rows, certificate_id, policy, outcome, tested, made)
 
 

@@ -15,7 +15,7 @@ from hypac_verify.certificate import Checked, check_certificate, sentence
 from hypac_verify.commitments import check_noted
 from hypac_verify.committed_files import Said, check_files, with_answered
 from hypac_verify.delivered_file import OTHERS, PARTLY_READ, READABLE
-from hypac_verify.delivery import check_delivery
+from hypac_verify.delivery import check_delivery, is_part
 from hypac_verify.draw import entropy_of, salt_of, same_by
 from hypac_verify.expert_labels import read_run
 from hypac_verify.final_audit import check_final
@@ -117,6 +117,7 @@ def check(
         AttributeError,
         LookupError,
         MemoryError,
+        OSError,
         RecursionError,
         TypeError,
         ValueError,
@@ -129,7 +130,8 @@ def check(
 
 def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report, Checked, dict[str, Path]]:
     folder, found = find_files(paths)
-    checked = check_certificate(found["certificate.json"], found["draw.jsonl"], report)
+    card = _card(found)
+    checked = check_certificate(found, report, part_of=is_part(card))
     said = dict[str, Said]()
     if checked.made is not None:
         pool = checked.document["pool"]
@@ -139,7 +141,6 @@ def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report,
     check_noted(checked.made, noted.commitments, noted.heads, report)
     held = check_manifest(folder, found.get("manifest.json"), found, report)
     audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
-    card = _card(found)
     if card is None:
         report.unchecked.append("the data card: there is no README.md")
     names = [name for name in READABLE if name in found]
@@ -225,7 +226,7 @@ def on_trust(report: Report, checked: Checked, noted: Noted) -> list[str]:
         *trust,
         *([] if first else [answers]),
         *([] if first and second else [fixed]),
-        *([] if noted.heads else [ledger]),
+        *([] if report.ledger_known else [ledger]),
         *([] if report.pilot_costs and checked.plan.rule == "every_score" else [FORETOLD]),
         VALID,
     ]
@@ -284,6 +285,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folders = [path for path in options.paths if path.is_dir()]
     several = len(folders) > 1 and len(folders) == len(options.paths)
     try:
+        if options.to and options.spot is None:
+            raise UnusableError("--to is where the items of --spot go: say how many, --spot K")
         if several and (options.spot is not None or options.filled or options.commitment):
             raise UnusableError("--spot, --filled and --commitment are for one delivery at a time")
         code, lines, result = (_several if several else _one)(options, noted)
@@ -384,6 +387,9 @@ def run() -> None:
     try:
         code = main()
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("hypac-verify: stopped", file=sys.stderr)
+        code = 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141

@@ -315,7 +315,7 @@ def check_noted(made: Commitments | None, noted: Sequence[str], heads: Path | No
 
 
 def _check_heads(made: Commitments | None, heads: Path, report: Report) -> None:
-    entries, noted = made.entries if made else [], 0
+    entries, noted, compared = made.entries if made else [], 0, set[int]()
     for number, line in lines_of(heads):
         words = line.decode("ascii", "replace").lower().split()
         if not words:
@@ -330,6 +330,19 @@ def _check_heads(made: Commitments | None, heads: Path, report: Report) -> None:
             report.notes.append(
                 f"Entry {place} of the ledger is not in this certificate, which ends with {len(entries)}."
             )
-        elif entries[place - 1]["sha256"] != words[1]:
+            continue
+        compared.add(place)
+        if entries[place - 1]["sha256"] != words[1]:
             report.fault(f"{LEDGER}: entry {place} is not the one that you noted")
-    report.checked.append(f"the ledger against {noted} entries that you noted")
+    if not noted:
+        raise UnusableError(f"{heads.name}: it has no entry, on a line its number and its hash")
+    if compared:
+        report.checked.append(f"the ledger against {len(compared)} entries that you noted")
+    # An entry holds all before it: that of the run's own draw, or a later one, shows that none is left out.
+    own = made.second["ledger"]["entries"] if made else 0
+    report.ledger_known = bool(compared) and max(compared) >= own
+    if compared and not report.ledger_known:
+        report.notes.append(
+            f"The entries that you noted end with {max(compared)}, before this run's own draw, {own}: "
+            "whether one between is left out cannot be checked."
+        )

@@ -205,7 +205,8 @@ def _check_pilot(
         ]
         if (one.content, one.u or 0.0, known) != (other.content, other.u or 0.0, list(other.answers)):
             report.fault(f"pilot.jsonl, item {item!r}: committed.jsonl says something else of it")
-    if not pilot or not said or plan.pool_size > LARGEST_POOL:
+    # Of a pool of another size a fault is told already, and drawing takes long.
+    if not pilot or len(said) != plan.pool_size or plan.pool_size > LARGEST_POOL:
         return
     inside = sum(item in said for item in pilot)
     if inside == 0 and later:
@@ -221,7 +222,7 @@ def _check_pilot(
     numbers = zip(raw_numbers(int(made.first["entropy"]), PILOT), range(plan.pool_size), strict=False)
     drawn = nsmallest(len(pilot), (pair for pair in numbers if pair[1] not in out))
     names = list(said)
-    if len(names) == plan.pool_size and [names[place] for _, place in drawn] == list(pilot):
+    if [names[place] for _, place in drawn] == list(pilot):
         report.checked.append(f"the pilot: {len(pilot)} items follow from the entropy")
     elif later:
         report.fault("pilot.jsonl: its items are not those that the entropy draws")

@@ -492,11 +492,32 @@ def _say(
             f"{name}: {counts.later_by_people} of these are labelled by people whom an audit asked, in "
             "place of the model that the thresholds name."
         )
-    if counts.before:
-        report.notes.append(f"{name}: {counts.before} labels of items that the certificate does not cover.")
+    whole, of_run = checked.plan.whole_size, checked.plan.pool_size
+    if counted := min(counts.people_before, whole - of_run):
+        report.note(
+            f"{counted} items were labelled by people before the run. The promise is about {whole} items: "
+            f"{of_run} of the run's pool, and {whole - of_run} such, which count as right and are in no test."
+        )
+    if counts.before > counted:
+        report.notes.append(
+            f"{name}: {counts.before - counted} labels of items that the certificate does not cover."
+        )
     if holds:
         blanks = counts.by_reason.total()
         by = ", ".join(f"{source} {number}" for source, number in sorted(counts.by_source.items()))
-        report.checked.append(
-            f"{name}: {counts.rows} items once each, {pool} of them certified; {by}; {blanks} blank"
-        )
+        items = f"{counts.rows} items once each, {_of_what(counts, checked, pool, counted)}"
+        report.checked.append(f"{name}: {items}; labels by {by or 'nobody'}; {blanks} blank")
+
+
+def _of_what(counts: Counts, checked: Checked, pool: int, counted: int) -> str:
+    """Which items of a file are there, so that no number is taken for that of the promise."""
+    if pool == counts.rows == checked.plan.pool_size:
+        return "all of the run's pool"
+    whole = "" if pool == checked.plan.pool_size else f" of {checked.plan.pool_size}"
+    parts = {
+        f"of the run's pool{whole}": pool,
+        "labelled by people before the run": counted,
+        "taken in after the draw": counts.later,
+        "that the certificate does not cover": counts.rows - pool - counted - counts.later,
+    }
+    return ", ".join(f"{number} {what}" for what, number in parts.items() if number)

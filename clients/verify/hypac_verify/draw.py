@@ -137,7 +137,9 @@ def check_draw(
     if len({row.item_id for row in rows}) < len(rows) or len({row.position for row in rows}) < len(rows):
         report.fault("draw.jsonl: an item is drawn twice")
     exact = not plan.varying and plan.pool_size <= LARGEST_POOL
-    positions, is_asked = drawn(number, plan.pool_size, plan.m, plan.p) if exact else ([], [])
+    positions, is_asked = list[int](), list[bool]()
+    if exact and len(rows) == plan.m:  # before so many are drawn, which takes long
+        positions, is_asked = drawn(number, plan.pool_size, plan.m, plan.p)
     if not exact:
         report.unchecked.append(
             "the draw: a probability of asking varies, or the pool has over 10 million items"

@@ -52,6 +52,8 @@ class Report:
     left_out: int = 0
     pilot_costs: bool = False
     """Whether what policies cost on the pilot was found again."""
+    ledger_known: bool = False
+    """Whether the reader had noted an entry of the ledger that holds all until the run's own."""
 
     def fault(self, words: str) -> None:
         """Something that does not hold; of many alike the first ones are kept and the others counted."""

@@ -5,18 +5,23 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pandas as pd
 import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 
 from annotation.errors import InputError
-from annotation.imports import allowance
+from annotation.imports import allowance, job as import_job
+from annotation.imports.check import check_import
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import excel, excel_reader, registry
 from annotation.imports.formats.base import Problem, Row
-from annotation.imports.formats.detect import detect
+from annotation.imports.formats.detect import NO_TEXTS, detect
 from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.rows import candidate_of
 from annotation.imports.upload import preview, start_import
@@ -29,6 +34,7 @@ pytestmark = pytest.mark.costly
 
 __all__ = ["storage"]
 
+ROOT = Path(__file__).parents[3]
 HARD = ["héllo\n😀 עברית", " spaces  ", "-1+1", 'a,"b"', "x" * 32_000, "tab\there"]
 
 
@@ -72,12 +78,46 @@ class TestFormulas:
     def test_one_that_was_never_computed_is_called_so(self, storage) -> None:
         project = make_project()
         mapping = ColumnMapping(id_column="id", text_column="text")
-        job = import_file(project, store(project, with_formulas(), "x.xlsx"), mapping)
-        assert job.result["added"] == 2
-        (problem,) = job.problems.all()
+        stored = store(project, with_formulas(), "x.xlsx")
+        check = check_import(stored_file=stored, mapping=mapping, format_name="excel")
+        job = import_file(project, stored, mapping)
+        assert (job.result["added"], job.result["problems"]) == (2, 1)
+        problem, note = job.problems.all()
         assert problem.where == "row 2, column “text”"
         assert "holds a formula that was never computed" in problem.message
         assert "spreadsheet program" in problem.message
+        # One beside the text is stored as an empty cell, and told, too.
+        assert (note.where, "empty in the item" in note.message) == ("row 3, column “note”", True)
+        assert job.result["uncomputed"] == check.uncomputed == {"note": 1}
+
+    def test_of_each_column_the_first_is_told_and_all_are_counted(
+        self, storage, monkeypatch: pytest.MonkeyPatch, client: Client
+    ) -> None:
+        monkeypatch.setattr(import_job, "CHUNK_ROWS", 2)
+        project = make_project()  # with a column that has the name of what dictionaries can
+        book = openpyxl.Workbook()
+        book.active.append(["id", "text", "items", "m"])
+        for n in range(6):
+            book.active.append([n, f"text {n}", "=1+1", "=A2" if n > 3 else 1])
+        book.save(buffer := io.BytesIO())
+        stored = store(project, buffer.getvalue(), "x.xlsx")
+        look = reverse("import_mapping", args=[project.slug, stored.pk])
+        client.force_login(project.created_by)
+        assert "<bdi>items</bdi>: 6 cells" in client.get(look).content.decode()
+        job = import_file(project, stored, ColumnMapping(id_column="id", text_column="text"))
+        assert job.result["uncomputed"] == {"items": 6, "m": 2}
+        assert [one.where for one in job.problems.all()] == ["row 2, column “items”", "row 6, column “m”"]
+        page = client.get(reverse("job", args=[project.slug, job.pk])).content.decode()
+        assert "Empty in <bdi>items</bdi>, as a formula was never computed</dt><dd>6</dd>" in page
+
+    def test_the_command_counts_them_by_column(self, storage, tmp_path: Path, capsys) -> None:
+        project = make_project()
+        (tmp_path / "x.xlsx").write_bytes(with_formulas())
+        who = ["--user", project.created_by.username, "--here", "--text-column", "text"]
+        call_command("import_items", project.slug, str(tmp_path / "x.xlsx"), *who)
+        out, err = capsys.readouterr()
+        assert "empty as their formula was never computed: note 1." in out
+        assert "row 3, column “note”: This cell is empty" in err
 
     def test_an_id_and_several_fields_are_looked_at_too(self) -> None:
         (first, second, _third) = read("excel", with_formulas())
@@ -112,13 +152,18 @@ def _with_cell(cell: bytes) -> bytes:
 
 @pytest.mark.django_db
 class TestNames:
-    @pytest.mark.parametrize("name", ["notes.xlsx", "notes.XLS", "notes.parquet"])
-    def test_a_text_that_is_called_a_workbook_is_not_read_as_lines(self, storage, name: str) -> None:
-        stored = store(make_project(), b"Dear all,\nnothing here is a table.\n", name)
+    @pytest.mark.parametrize("ending", [*NO_TEXTS, ".XLS"])
+    def test_a_text_that_is_called_a_workbook_is_not_read_as_lines(self, storage, ending: str) -> None:
+        project = make_project()
+        stored = store(project, b"Dear all,\nnothing here is a table.\n", f"notes{ending}")
         with pytest.raises(InputError, match="but it is a text"):
             preview(stored_file=stored)
-        table = store(make_project(), b"id,text\n1,a\n2,b\n", "table.xls")
-        assert preview(stored_file=table).format == "csv_comma"
+        for text, read_as in (("id,text\n1,a\n2,b\n", "csv_comma"), ('{"id": 1}\n', "jsonl")):
+            assert preview(stored_file=store(project, text, f"table{ending}")).format == read_as
+        _, _, said = (
+            (ROOT / "docs/importing.md").read_text().partition("A text that is none of these is refused")
+        )
+        assert f"`{ending.lower()}`" in said.partition(";")[0]
 
 
 class TestRows:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import Job, Project
-from testbed.factories import add_member, make_image, make_project
+from testbed.factories import add_member, make_image, make_image_items, make_items, make_project
 from tests.annotation.imports.test_data_pages import HOSTILE
 from tests.annotation.imports.test_import_archives import argilla
 from tests.annotation.imports.test_import_excel import workbook
@@ -238,6 +238,25 @@ class TestMapping:
         assert page.count('<img class="thumbnail" src="data:image/webp;base64,') == 2
         assert "as people will see it" not in page  # nothing is stored yet that could be shown
         assert owner.post(path, {"id_column": ""}).status_code == 302
+
+    def test_images_for_a_text_project_and_texts_for_an_image_project_are_warned_of(
+        self, owner, project
+    ) -> None:
+        images, texts = make_zip({"a.png": make_image(1)}), "text\nhello\n"
+        of_texts, of_images = "This is a text project", "This is an image project"
+        for content, name in ((images, "pictures.zip"), (texts, "rows.csv")):
+            page = text(owner.get(upload(owner, project, content, name)))
+            assert of_texts not in page
+            assert of_images not in page
+        make_items(project, 2)
+        page = text(owner.get(upload(owner, project, images, "pictures.zip")))
+        assert of_texts in page
+        assert f'href="{reverse("project_new")}"' in page
+        assert of_texts not in text(owner.get(upload(owner, project, texts)))
+        make_image_items(project, 1)
+        assert of_texts not in text(owner.get(upload(owner, project, images, "pictures.zip")))
+        project.items.filter(image=None).delete()
+        assert of_images in text(owner.get(upload(owner, project, texts)))
 
     def test_how_texts_are_shown_stays_once_people_label(self, owner, waiting) -> None:
         path = upload(owner, waiting, ROWS)

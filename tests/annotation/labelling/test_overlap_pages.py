@@ -85,7 +85,9 @@ class TestStuck:
         queue.skip(
             user=desk.project.created_by, work_item_id=held.work_item.pk, token=held.token, reason="unclear"
         )
-        assert "Its answers are enough" in text(client.get(reverse("overview", args=[desk.project.slug])))
+        page = text(client.get(reverse("overview", args=[desk.project.slug])))
+        assert 'value="ask_no_more" data-ask="Go by the answers that are there?' in page
+        assert "Its answers are enough" in page
         url = reverse("work_decide", args=[desk.project.slug, work_item.pk])
         page = text(client.post(url, {"decision": "ask_no_more"}, follow=True))
         assert "the answers given are enough" in page

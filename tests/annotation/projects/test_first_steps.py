@@ -40,6 +40,20 @@ def make(client, **fields: str) -> Project:
     return project
 
 
+def test_step_1_tells_all_that_is_wrong_at_once(client_of) -> None:
+    data = {
+        "task_type": "single_choice",
+        "labels": "one",
+        "currency": "U\x07",
+        "question": "a\x07",
+        "human_cost": "-1",
+    }
+    page = client_of(make_user()).post(reverse("project_new"), data).content.decode()
+    wrong = re.findall(r'<a href="#id_(\w+)">', page)
+    assert wrong == ["name", "question", "labels", "human_cost", "currency"]
+    assert "Give at least two labels" in page
+
+
 def test_step_1_offers_long_texts_and_code_a_loss_that_works_at_once_and_says_what_the_other_needs(
     client_of, bare, settings
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from annotation.common.files import open_file, store_file
 from annotation.errors import ConflictError, HypacError, InputError
@@ -45,7 +46,7 @@ from tests.annotation.projects.portable import (
     lines_of,
 )
 from tests.routing.runs import test_final_audit
-from tests.routing.runs.slow_loss import PATH, Slow, compute_all
+from tests.routing.runs.slow_loss import PATH, SLOW, Slow, compute_all
 from tests.verify.reports import found_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
@@ -199,6 +200,9 @@ class TestGoingOn:
         while here.label(*here.world.annotators, *here.experts):
             pass
         undecided = run.expert_requests.filter(why="undecided").count()
+        assert here.world.project.computed_losses.exists()
+        # Of losses that are computed again nobody is told.
+        assert not export_project(slug=here.world.project.slug, target=tmp_path / "told.zip").left_out
         assert here.world.project.jobs.filter(kind="compute_losses", state=Job.State.QUEUED).exists()
         project = carried(here.world.project, tmp_path, match_people=True)
         new = project.runs.get()
@@ -236,6 +240,37 @@ class TestGoingOn:
         assert not refused.value.permanent
         assert not Project.objects.filter(slug="there").exists()
         assert import_project(path=target, owner=owner, slug="there").project.runs.get().certificate.holds
+
+    def test_slow_losses_are_computed_while_nothing_is_stored(
+        self, settings: Any, monkeypatch: Any, tmp_path: Path
+    ) -> None:
+        """Once each, and what they say of a forged file is said."""
+        settings.HYPAC_LOSSES = [PATH]
+        world = make_world(120)
+        world.complete(m=40, loss=PATH)
+        target = tmp_path / "project.zip"
+        export_project(slug=world.project.slug, target=target)
+        owner = make_user("owner-here").username
+        open_transactions = len(connection.savepoint_ids)
+        SLOW.pairs.clear()
+        depths = set[int]()
+        compute = Slow.__call__
+
+        def computing(loss: Slow, label: str, prediction: str) -> float:
+            depths.add(len(connection.savepoint_ids) - open_transactions)
+            return compute(loss, label, prediction)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Slow, "__call__", computing)
+            copy = import_project(path=target, owner=owner, slug="there").project
+        assert depths == {0}
+        assert len(SLOW.pairs) == len(set(SLOW.pairs))
+        then, now = (one.runs.get().certificate for one in (world.project, copy))
+        assert (now.figures, now.messages) == (then.figures, then.messages)
+        monkeypatch.setattr(Slow, "__call__", lambda *_pair: 0.0)
+        with pytest.raises(InputError, match="not what its rows give"):
+            import_project(path=target, owner=owner, slug="elsewhere")
+        assert not Project.objects.filter(slug="elsewhere").exists()
 
     def test_a_run_whose_losses_are_being_measured(self, tmp_path: Path) -> None:
         world = world_of_meshes(80)

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from django.urls import reverse
 from scipy import sparse
 from sklearn.metrics import cohen_kappa_score
 
@@ -12,7 +13,7 @@ from annotation.labelling import dawid_skene as dawid_skene_module, queue
 from annotation.labelling.dawid_skene import dawid_skene
 from annotation.labelling.settlement import adjudicate
 from annotation.models import Label, Project, User, WorkBatch, WorkItem
-from annotation.review import agreement as measures, agreement_queries as selectors
+from annotation.review import agreement as measures, agreement_queries as selectors, compared_items
 from annotation.review.agreement import answers_of
 from annotation.review.agreement_queries import agreement, agreement_by_annotator
 from annotation.task_types import TASK_TYPES
@@ -303,7 +304,7 @@ def test_another_project_does_not_count() -> None:
 
 def test_of_many_items_a_sample_is_taken(monkeypatch) -> None:
     team = Team(ROWS)
-    monkeypatch.setattr(selectors, "MAX_ITEMS", 4)
+    monkeypatch.setattr(compared_items, "MAX_ITEMS", 4)
     found = agreement(team.project)
     assert (found.items, found.used, found.answers) == (6, 4, 12)
     assert agreement(team.project) == found
@@ -367,13 +368,23 @@ def test_of_masks_each_text_is_read_once_and_each_two_are_compared_once(monkeypa
     assert {person.agreement.share_equal_to_record for person in found.people} == {1.0, 0.5}
 
 
-def test_of_long_answers_that_a_loss_compares_so_many_are_read_as_one_page_can(monkeypatch) -> None:
+def test_of_long_answers_that_a_loss_compares_so_many_are_read_as_one_page_can(
+    client_of, monkeypatch
+) -> None:
     team = Team(MASKS * 5, task_type="masks")
-    monkeypatch.setattr(selectors, "MAX_CHARACTERS", 4 * 3 * len(cat_mask(50)))
+    monkeypatch.setattr(compared_items, "MAX_CHARACTERS", 4 * 3 * len(cat_mask(50)))
     found = agreement(team.project)
     assert found.items == 10
-    assert 1 <= found.used <= 5
+    assert found.used == 3
     assert found.answers == 3 * found.used
+    assert all(person.agreement.sampled for person in found.people)
+    client, slug, (person, *_) = client_of(team.project.created_by), team.project.slug, team.people
+    for name, *more in (("members",), ("member", person.pk), ("progress",)):
+        page = client.get(reverse(name, args=[slug, *more])).content.decode()
+        assert "of a random sample of the items" in page, name
+    project = f"/api/v1/projects/{slug}"
+    assert client.get(f"{project}/members/{person.pk}/").json()["work"]["agreement"]["sampled"]
+    assert client.get(f"{project}/progress/").json()["agreement_sampled"]
     assert agreement(team.project) == found
-    monkeypatch.setattr(selectors, "MAX_CHARACTERS", 1)
+    monkeypatch.setattr(compared_items, "MAX_CHARACTERS", 1)
     assert agreement(team.project).used == 1

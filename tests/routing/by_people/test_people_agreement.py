@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from annotation.labelling import queue
 from annotation.models import Label, WorkItem
+from annotation.review import compared_items
 from routing.runs.people_agreement import agreement_in_words, people_agreement
 from testbed.factories import add_member, make_image_items, make_items, make_project
 from tests.routing.by_people.people import answer, asked
@@ -64,7 +65,7 @@ class TestAgreement:
         assert "each item was put to one of them" in agreement_in_words(people_agreement(run))[0]
 
     def test_boxes_differ_where_the_loss_finds_a_difference_and_no_filter_says_otherwise(
-        self, client_of: Any
+        self, client_of: Any, monkeypatch: Any
     ) -> None:
         project = make_project(task_type="boxes", choices=("cat",))
         people = [add_member(project, "annotator") for _ in range(2)]
@@ -82,3 +83,10 @@ class TestAgreement:
         assert 'name="differ"' not in client.get(address).content.decode()
         refused = client.get(address, {"differ": "people"}).content.decode()
         assert "s loss to say here" in refused
+        monkeypatch.setattr(compared_items, "MAX_CHARACTERS", 5 * len(json.dumps(near)))
+        figure = people_agreement(run)
+        assert (figure["items"], figure["used"], figure["low"] < figure["high"]) == (4, 2, True)
+        address = reverse("run", args=[project.slug, run.number])
+        assert "drawn at random from the 4 that" in client.get(address).content.decode()
+        told = client.get(f"/api/v1{address}").json()["people_agreement"]
+        assert told == figure

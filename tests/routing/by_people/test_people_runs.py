@@ -31,6 +31,7 @@ class TestTheWholeWay:
         form = page_of(client, "people_run", slug)
         assert 'name="q"' in form
         assert 'name="overlap"' in form
+        assert '<button data-ask="Ask people about these items?' in form
 
         fields = {"q": "wanted", "overlap": "2", "overlap_share": "1", "sample": ""}
         looked = client.post(reverse("people_run", args=[slug]), {**fields, "look": "1"}).content.decode()
@@ -84,7 +85,7 @@ class TestTheWholeWay:
         [told] = client.get(reverse("api_deliveries", args=[slug])).json()["results"]
         assert (told["certified"], told["certificate"]) == (False, "")
         assert told["two_people"] | {"low": 0.25, "high": 0.25} == {
-            **{"asked": 8, "items": 8, "differ": 2, "unknown": 0, "estimate": 0.25},
+            **{"asked": 8, "items": 8, "used": 8, "differ": 2, "unknown": 0, "estimate": 0.25},
             **{"low": 0.25, "high": 0.25},
         }
         body = client.get(reverse("api_run", args=[slug, run.number])).json()

@@ -126,10 +126,23 @@ def test_after_a_run_by_people_pages_lead_to_the_one_with_labels_by_models(clien
     world.finish()
     given = [row for row in rows_of(later) if row.label is None]
     assert given, "labels by models of the first run"
-    overview = client_of(world.manager).get(reverse("overview", args=[world.project.slug])).content.decode()
+    client, slug, asks = (
+        client_of(world.manager),
+        world.project.slug,
+        reverse("deliveries", args=[world.project.slug]),
+    )
+    overview = client.get(reverse("overview", args=[slug])).content.decode()
     assert "deliver run 1 to have all of them" in overview
-    page = page_of(world, client_of(world.manager))
-    assert '<a href="?run=1">deliver run 1</a>' in page
+    assert f'href="{asks}">Deliver</a>' in overview  # the page there asks first
+    of_run = client.get(reverse("run", args=[slug, later.number])).content.decode()
+    assert f'href="{asks}?run={later.number}"' in of_run
+    page = page_of(world, client)
+    assert page.count(f"{len(given)} items stay blank in a delivery of run {later.number}") == 2
+    assert '<a href="?run=1">Deliver run 1</a>' in page
+    form = re.search(rf"<form[^>]*/runs/{later.number}/deliver/[^>]*>", page)
+    assert form
+    assert 'data-ask-more="left-to-models"' in form[0]
+    assert "left-to-models" not in client.get(f"{asks}?run=1").content.decode()
     assert all(row.label is not None for row in rows_of(first))
 
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Item, Label, Project, User, WorkItem
+from annotation.people.invite_by_name import invite_person
 from routing.core.correctness import left_open_by
 from routing.runs.labelled_elsewhere import elsewhere_in_words
 from routing.runs.labelling_pace import labelling_progress_of
@@ -105,17 +106,21 @@ def test_an_export_of_label_studio_comes_back_once(client, world):
 
 
 def test_rows_without_a_person_or_an_item_of_the_run_are_refused(client, world):
-    person = add_member(world.project, "annotator")
+    person, owner = (add_member(world.project, role) for role in ("annotator", "owner"))
+    User.objects.create_user("Invited")
+    invite_person(project=world.project, actor=owner, username="Invited", role="annotator")
     item = lines(out(client, world, "hypac"))[0]["item"]
     calibration = world.project.runs.get().calibration_batch.work_items.first().item_id
     rows = [
         {"item": item, "value": "cat", "annotator": "nobody"},
         {"item": calibration, "value": "cat", "annotator": person.username},
         {"item": "x", "value": "cat", "annotator": person.username},
+        {"item": item, "value": "cat", "annotator": "invited"},
     ]
     taken = back(client, world, rows).json()
-    assert (taken["stored"], [entry["row"] for entry in taken["refused"]]) == (0, [1, 2, 3])
+    assert (taken["stored"], [entry["row"] for entry in taken["refused"]]) == (0, [1, 2, 3, 4])
     assert "no member" in taken["refused"][0]["reason"]
+    assert taken["refused"].pop()["reason"].startswith("“invited” has not accepted the invitation")
     names = dict(Item.objects.values_list("pk", "external_id"))
     told = [(entry["item"], entry["name"], entry["annotator"]) for entry in taken["refused"]]
     assert told == [

@@ -11,7 +11,10 @@ from django.urls import reverse
 from annotation.labelling import queue
 from annotation.models import Label, Membership
 from annotation.permissions import access_to
+from routing.progress import queries
 from routing.progress.queries import read_progress
+from routing.runs.cancel import cancel_run
+from routing.runs.measure import discard_measurement, start_measurement
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import World, make_world
 
@@ -90,8 +93,37 @@ def test_after_it_models_stand_beside_people_with_money_and_budget() -> None:
 
 
 @pytest.mark.costly
+def test_what_was_paid_beside_the_runs_that_are_shown_has_rows_of_its_own(monkeypatch) -> None:
+    monkeypatch.setattr(queries, "SHOWN_RUNS", 1)
+    world = make_world(200)
+    for _ in range(2):  # the second one is a run's
+        start_measurement(project=world.project, user=world.manager, size=30)
+        world.do("measure")
+        if not world.project.runs.exists():
+            discard_measurement(project=world.project, user=world.manager)
+            cancel_run(run=world.start(m=60), user=world.manager)
+    run = world.start(m=60)
+    world.do("prepare_run")
+    found = seen(world)
+    assert [row.run for row in found.money] == [run]
+    assert run.measurement_id is not None
+    thrown_away = world.project.measurements.get(discarded_at__isnull=False)
+    assert [(row.what, row.models) for row in found.other_money][-1] == (
+        "Measurements that no run rests on",
+        sum(row.amount for row in thrown_away.spends.all()),
+    )
+    rows = [*found.money, *found.other_money]
+    assert sum(row.models for row in rows) == found.models > 0
+    assert sum(row.people for row in rows) == found.by_people
+    client = Client()
+    client.force_login(world.manager)
+    page = client.get(reverse("progress", args=[world.project.slug])).content.decode()
+    assert "Measurements that no run rests on" in page
+
+
+@pytest.mark.costly
 def test_more_items_take_no_more_queries() -> None:
-    def queries(size: int, m: int) -> int:
+    def asked_by(size: int, m: int) -> int:
         world = make_world(size)
         world.complete(m=m)
         seen(world)
@@ -101,4 +133,4 @@ def test_more_items_take_no_more_queries() -> None:
             seen(world)
         return len(asked)
 
-    assert queries(60, 40) == queries(160, 40)
+    assert asked_by(60, 40) == asked_by(160, 40)

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from routing.core.correctness import meaning_of_right
 from routing.models import Run
+from routing.runs.cancel import cancel_run
 from routing.runs.certificate_words import limitations_of
 from routing.runs.queries import run_report
 from testbed.worlds import make_world
@@ -81,3 +82,22 @@ def test_each_target_says_whose_label_is_right_and_which_items_are_left_out(targ
     assert "the label that a person gave, blind, or would have given" in limits
     # A certificate says it itself.
     assert ("People's own mistakes are not counted" in limits) == (not certified)
+
+
+def test_pages_name_the_risk_of_the_run_and_the_one_that_the_certificate_says(client_of) -> None:
+    world = make_world(200)
+    cancel_run(run=world.calibrating(m=60), user=world.manager)
+    run = world.analysed(m=60)
+    assert "with probability at least 80 %" in run_report(run).sentence
+    client, slug = client_of(world.manager), world.project.slug
+
+    def page(name: str, *args: object) -> str:
+        return (
+            client.get(reverse(name, args=[slug, *args])).content.decode().replace("\N{NO-BREAK SPACE}", " ")
+        )
+
+    assert "With earlier draws, as a certificate says</dt><dd>20 %</dd>" in page("overview")
+    assert "with earlier draws 20 %" in page("runs")
+    assert page("runs").count("with earlier draws") == 1  # the first run had none
+    said = "at most with probability 20 %: 10 % of this run (alpha), and the rest of earlier draws"
+    assert said in page("run_certificate_page", run.number)

@@ -141,6 +141,8 @@ def test_what_is_stale_is_said_and_can_be_discarded(client, world) -> None:
     page = post(client, world, look="1")
     assert "What was measured does not count for this plan" in page
     assert "Not measured" in page
+    shown = client.get(reverse("plan", args=[world.project.slug])).content.decode()
+    assert re.search(r'name="discard"[^>]*data-ask="Discard what was measured\?', shown)
     post(client, world, discard="1")
     assert Measurement.objects.get().discarded_at
 

@@ -1,14 +1,17 @@
 """Two people whose answers want losses, on PostgreSQL: neither waits for the other without an end."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
 
-from routing.common.computed_losses import KIND, have_computed
+from routing.common import computed_losses
+from routing.common.computed_losses import KIND, have_computed, known_losses
 from routing.models import Run
 from testbed.worlds import make_world
 from tests.annotation.projects.test_project_locks import beside
+from tests.routing.runs.slow_loss import PATH
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -35,3 +38,24 @@ def test_the_run_and_the_waiting_job_may_be_locked_in_either_order() -> None:
             Run.objects.select_for_update(no_key=True).get(pk=run.pk)
         second.result()
     assert world.project.jobs.filter(kind=KIND).exists()
+
+
+def test_the_same_losses_may_be_wanted_in_any_order(settings: Any, monkeypatch: Any) -> None:
+    """Also more of them than are looked up together."""
+    settings.HYPAC_LOSSES = [PATH]
+    monkeypatch.setattr(computed_losses, "AT_ONCE", 1)
+    run = make_world(40).start(m=20, loss=PATH)
+    pairs = [("cat", "dog"), ("dog", "cat")]
+    pairs.sort(key=lambda pair: computed_losses._key(run.loss, "{}", pair))
+
+    def the_other_way() -> None:
+        with transaction.atomic():
+            known_losses(run, pairs[::-1])
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            known_losses(run, pairs[:1])
+            second = beside(pool, the_other_way)
+            known_losses(run, pairs[1:])
+        second.result()
+    assert run.project.computed_losses.count() == 2

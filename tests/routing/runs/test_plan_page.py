@@ -73,6 +73,25 @@ def test_the_help_says_what_is_typed(client, world, typed: dict[str, str], said:
     assert element(answer, f"id_{name}_helptext").replace("\N{NO-BREAK SPACE}", " ").startswith(said)
 
 
+@pytest.mark.parametrize("way", [page_of, live])
+@pytest.mark.parametrize(
+    ("typed", "wrong"),
+    [
+        ({"epsilon": "0", "m": "9999", "p": "2"}, ["epsilon", "m", "p"]),
+        ({"m": "9999", "p": "0", "split_share": "0.5", "budget": "x"}, ["m", "p", "split_share", "budget"]),
+        ({"m": "9999", "p": "0.9", "p_column": "ask"}, ["m", "p"]),
+        ({"alpha": "", "bound": "binomial"}, ["alpha", "bound"]),
+    ],
+)
+def test_all_that_is_wrong_is_told_at_once(client, world, way, typed, wrong) -> None:
+    page = way(client, world, **PLAN | typed)
+    assert [
+        name
+        for name in PlanForm.base_fields
+        if f'id="id_{name}_error"' in page and element(page, f"id_{name}_error")
+    ] == wrong
+
+
 def test_every_option_has_a_title_and_a_sentence(client, world) -> None:
     page = page_of(client, world)
     for name in ("target", "rule", "bound", "loss", "score"):
