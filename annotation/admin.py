@@ -16,7 +16,7 @@ from django.shortcuts import redirect
 from annotation import models
 from annotation.common.read_only_admin import ReadOnly, ReadOnlyInline
 from annotation.errors import HypacError
-from annotation.people import accounts_views, attempt_limits as attempts
+from annotation.people import accounts_views, attempt_limits
 from annotation.people.members import add_member
 from annotation.people.own_passwords import require_chosen
 from annotation.people.password_links import note_set_by
@@ -31,12 +31,12 @@ class PersonAdmin(UserAdmin):
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
-            attempts.count(request)
+            attempt_limits.count(request)
         return super().add_view(request, *args, **kwargs)
 
     def user_change_password(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
-            attempts.count(request)
+            attempt_limits.count(request)
         return super().user_change_password(request, *args, **kwargs)
 
     def construct_change_message(

@@ -17,7 +17,7 @@ class AnnotationConfig(AppConfig):
         from annotation.imports.undo import undo_import
         from annotation.jobs import jobs
         from annotation.labelling import batches
-        from annotation.projects import removal as project_removal
+        from annotation.projects import removal
 
         converters.register()
         append_only.register("annotation_replacedchoice", "annotation_shownsuggestion")
@@ -43,9 +43,7 @@ class AnnotationConfig(AppConfig):
             is_news=bucket_sync.brought_something,
         )
         jobs.register("import_undo", undo_import, title=gettext_noop("Import taken back"))
-        jobs.register(
-            project_removal.KIND, project_removal.remove_project, title=gettext_noop("Removal of a project")
-        )
+        jobs.register(removal.KIND, removal.remove_project, title=gettext_noop("Removal of a project"))
         jobs.register(batches.KIND, batches.withdraw_work, title=gettext_noop("Withdrawal of work"))
         pre_migrate.connect(checks.refuse_too_old, sender=self)
         post_migrate.connect(append_only.install, sender=self)

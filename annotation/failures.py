@@ -17,8 +17,8 @@ from annotation.storable import storable
 
 Params = Mapping[str, Any]
 Part = dict[str, Any]
-"""What one failure says, as a parameter of another: made by `told`, `Failure.part` or `term`; or what
-`Words.params` stores."""
+"""What one failure says, as a parameter of another: made by `part_of_error`, `Failure.part` or `term`; or
+what `Words.params` stores."""
 
 # The parameter that names the line, item or field of an error that has one.
 WHERE = "where"
@@ -65,7 +65,7 @@ class Failure:
             return {"failure": self.code, "params": params, "words": self.sentence(params)}
 
 
-def told(error: HypacError) -> Part:
+def part_of_error(error: HypacError) -> Part:
     """What an error says, as a parameter of another failure."""
     words = in_english(error.code, error.params) or error.message
     return {"failure": error.code, "params": error.params, "words": words}
@@ -115,7 +115,7 @@ def register(code: str, words: str | Callable[[Params], str]) -> Failure:
     return _failures.setdefault(code, failure)
 
 
-def further(load: Callable[[], object]) -> None:
+def register_loader(load: Callable[[], object]) -> None:
     """Some failures are known only once `load` has imported their modules, which it does where one of them is
     looked for.
     """

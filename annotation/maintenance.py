@@ -9,7 +9,7 @@ from annotation.mail import digest, sending as mail
 from annotation.outside.webhooks import sending
 from annotation.people import sessions, tokens
 from annotation.ports import routing_port
-from annotation.projects import guidelines, removal as project_removal
+from annotation.projects import guidelines, removal
 
 
 def run_maintenance() -> None:
@@ -24,8 +24,8 @@ def run_maintenance() -> None:
     attempts.forget_old()
     once.forget_old()
     sessions.forget_old()
-    project_removal.try_again()
+    removal.retry_removals()
     guidelines.render_outdated()
     retention.forget_old()
-    routing_port().look_after_losses()
-    own_folders.remove_left()
+    routing_port().maintain_losses()
+    own_folders.remove_abandoned()

@@ -65,7 +65,7 @@ class RoutingPort(Protocol):
         `again`: those whose writing failed, too. Returns how many that is.
         """
 
-    def unwritten(self, *, sync: BucketSync) -> tuple[int, str]:
+    def unwritten_deliveries(self, *, sync: BucketSync) -> tuple[int, str]:
         """How many deliveries are to be in a bucket and are written by no job, and what to do, in words."""
 
     # --- What the roster says ---
@@ -105,7 +105,7 @@ class RoutingPort(Protocol):
         where these change; None: nothing.
         """
 
-    def begin_again(self, *, project: Project, user: User) -> str:
+    def cancel_to_replan(self, *, project: Project, user: User) -> str:
         """Give up that work. Returns the address where it begins again; raises ConflictError where there is
         none any more.
         """
@@ -194,7 +194,7 @@ class RoutingPort(Protocol):
 
     # --- What is looked after every few seconds ---
 
-    def look_after_losses(self) -> None:
+    def maintain_losses(self) -> None:
         """Go on with what waits for losses that no job computes, and remove computed ones that are old."""
 
 
@@ -216,7 +216,7 @@ class NoRouting:
     def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
         return 0
 
-    def unwritten(self, *, sync: BucketSync) -> tuple[int, str]:
+    def unwritten_deliveries(self, *, sync: BucketSync) -> tuple[int, str]:
         return 0, ""
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
@@ -251,7 +251,7 @@ class NoRouting:
     def wording_change(self, *, project: Project, guidelines: str | None) -> WordingChange | None:
         return None
 
-    def begin_again(self, *, project: Project, user: User) -> str:
+    def cancel_to_replan(self, *, project: Project, user: User) -> str:
         raise NotAllowedError("Nothing has begun.")
 
     def hidden_batches(self, *, project: Project) -> set[int]:
@@ -313,7 +313,7 @@ class NoRouting:
     def forget_raw_output(self, *, before: datetime, most: int) -> bool:
         return False
 
-    def look_after_losses(self) -> None:
+    def maintain_losses(self) -> None:
         return None
 
 

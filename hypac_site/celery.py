@@ -22,23 +22,23 @@ app.autodiscover_tasks()
 _ends = multiprocessing.RawValue(ctypes.c_bool, False)
 
 
-def ends() -> bool:
+def is_ending() -> bool:
     """Whether this worker is to end."""
     return bool(_ends.value)
 
 
 @worker_init.connect
 def _watch(**_: Any) -> None:
-    from annotation.jobs import context as job_context
+    from annotation.jobs import context
 
-    job_context.stop_when(ends)
+    context.stop_when(is_ending)
 
 
 @worker_init.connect
 def _keep_places_free(**_: Any) -> None:
     from hypac_site import redis_broker
 
-    redis_broker.use(app.conf.broker_url)
+    redis_broker.install(app.conf.broker_url)
 
 
 @worker_process_init.connect

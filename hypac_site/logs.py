@@ -6,7 +6,7 @@ from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter as _JsonFormatter
 
-from annotation.common.log_context import about
+from annotation.common.log_context import current
 from annotation.common.one_line import NOT_SHOWN
 
 # Links that open something by themselves: an invitation, a new password, an address that is confirmed, mail
@@ -53,7 +53,7 @@ class Place(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         # Django logs what a page answered when the request is no longer at work here, but names it.
         number = getattr(getattr(record, "request", None), "request_id", None)
-        record.about = about() or ({"request_id": number} if number else {})
+        record.about = current() or ({"request_id": number} if number else {})
         return True
 
 

@@ -37,7 +37,7 @@ class _Part:
     looked_at: float = -1e9
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def look(self) -> bool:
+    def is_well(self) -> bool:
         with self.lock:
             if time.monotonic() - self.looked_at >= self.seconds:
                 self.well = self._try()
@@ -97,6 +97,6 @@ def ready(request: HttpRequest) -> JsonResponse:
     pages work while the broker is down, so who balances load need not take this server out for it.
     """
     left_out = set(request.GET.get("without", "").split(","))
-    found = {name: part.look() for name, part in _parts.items() if name not in left_out}
+    found = {name: part.is_well() for name, part in _parts.items() if name not in left_out}
     answer = {name: "ok" if well else "failing" for name, well in found.items()}
     return JsonResponse({"ready": all(found.values()), **answer}, status=200 if all(found.values()) else 503)

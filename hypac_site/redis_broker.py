@@ -31,7 +31,7 @@ class QoS(redis.QoS):
             raise
 
 
-def use(broker_url: str | None) -> None:
+def install(broker_url: str | None) -> None:
     """Have the workers of this process count so, whichever transport of Redis the broker's URL names."""
     channel: Any = redis.Channel  # that of Sentinel inherits from it
     if (broker_url or "").startswith(("redis", "sentinel")):

@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 from django.utils.encoding import escape_uri_path
 
 from annotation.common.addresses import address_in
-from annotation.common.log_context import logged
+from annotation.common.log_context import bind
 from hypac_site.logs import hidden
 from hypac_site.metrics import web
 
@@ -45,7 +45,7 @@ class RequestMiddleware:
                 request.META["REMOTE_ADDR"] = found
         request.request_id = number  # type: ignore[attr-defined]
         began = time.perf_counter()
-        with logged(request_id=number):
+        with bind(request_id=number):
             response = self.get_response(request)
             seconds = time.perf_counter() - began
             web.observe(request, response, seconds)

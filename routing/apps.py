@@ -109,5 +109,5 @@ class RoutingConfig(AppConfig):
             message="the frozen pool of a run cannot be changed: start a new run",
         )
         jobs.register()
-        failures.further(backend_classes)
+        failures.register_loader(backend_classes)
         connect_routing(Routing())

@@ -17,7 +17,7 @@ def translated(words: str) -> str:
     return gettext(words) if words else ""
 
 
-def in_words(said: Message | Iterable[Message]) -> str:
+def message_in_words(said: Message | Iterable[Message]) -> str:
     return sentences([said] if isinstance(said, Message) else said, gettext)
 
 
@@ -25,13 +25,13 @@ def refusal_in_words(error: CoreError) -> str:
     """Why the core refuses something, as a sentence. One that begins with a symbol, "m = 500", keeps it as it
     is.
     """
-    words = in_words(error.said)
+    words = message_in_words(error.said)
     return f"{words if _SYMBOL.match(words) else words[:1].upper() + words[1:]}."
 
 
 def stored_in_words(stored: Iterable[Mapping[str, Any]], english: str) -> str:
     """Messages that were stored as JSON; `english` where nothing, or what this version does not know, was."""
     try:
-        return in_words(from_json(stored)) or english
+        return message_in_words(from_json(stored)) or english
     except KeyError:
         return english

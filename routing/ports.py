@@ -23,7 +23,7 @@ from annotation.models import (
 from annotation.permissions import ROLES_BY_ACTION, Access
 from annotation.ports import LossOffer, Suggestion, WordingChange
 from routing.common.states import CANCELLABLE, UNDER_WAY, State
-from routing.delivery.write_back import unwritten, write_deliveries
+from routing.delivery.write_back import unwritten_deliveries, write_deliveries
 from routing.items.changes import CHANGE_KIND as CHANGE
 from routing.models import (
     Certificate,
@@ -34,22 +34,22 @@ from routing.models import (
 )
 from routing.overview.facts import read_facts
 from routing.overview.next_step import next_step_of
+from routing.runs.after_label import after_label, after_work_ended, price_of_label
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
-from routing.runs.kept_of_people import erasure_objection, files_naming, forget_person, own_data
-from routing.runs.later.audit import look_for_drift
+from routing.runs.later.audit import check_for_drift
 from routing.runs.losses_to_measure import HANDED_OUT
 from routing.runs.measurements import KIND as MEASURE
-from routing.runs.plan_again import begin_again, wording_change
+from routing.runs.personal_data import erasure_objection, files_naming, forget_person, own_data
 from routing.runs.plan_options import check_loss, loss_lacks, losses_offered
 from routing.runs.raw_output import forget_raw_output
+from routing.runs.replan import cancel_to_replan, wording_change
 from routing.runs.roster import decider_of
 from routing.runs.same_answers import same_answers
-from routing.runs.stored_label import look_after_end, look_after_label, price_of_label
 from routing.runs.suggestions import suggestion_of
 from routing.runs.two_people import newest_run, sentences_of
-from routing.runs.waiting_for_losses import look_after_losses
+from routing.runs.waiting_for_losses import maintain_losses
 from routing.sources.copies import copy_sources
 from routing.sources.hidden_columns import columns_hidden_now, hidden_columns
 from routing.sources.prompt_versions import source_asked_otherwise
@@ -104,9 +104,9 @@ class Routing:
                 calibration_ended(run, label.work_item)
             return
         if run.by_expert:
-            look_after_label(run, label, corrected=replaced is not None)
+            after_label(run, label, corrected=replaced is not None)
         if batch.pk == run.later_audit_batch_id:
-            look_for_drift(run, label.item_id)
+            check_for_drift(run, label.item_id)
         if replaced is None:
             complete_if_done(run, label.work_item)
 
@@ -117,7 +117,7 @@ class Routing:
             return
         if batch.pk == run.later_audit_batch_id:
             for row in settlements:
-                look_for_drift(run, row.item_id)
+                check_for_drift(run, row.item_id)
         if batch.pk in (run.routed_batch_id, run.later_audit_batch_id):
             complete_if_done(run)
             return
@@ -141,10 +141,10 @@ class Routing:
         if work_item.batch_id in (run.routed_batch_id, run.expert_routed_batch_id):
             if run.by_expert and work_item.batch_id == run.routed_batch_id:
                 person_did_not_answer(run, work_item)
-            look_after_end(run, work_item)
+            after_work_ended(run, work_item)
             complete_if_done(run, work_item)
         elif work_item.batch_id == run.later_audit_batch_id:
-            look_for_drift(run, work_item.item_id)
+            check_for_drift(run, work_item.item_id)
             complete_if_done(run, work_item)
         else:
             calibration_ended(run, work_item)
@@ -154,13 +154,13 @@ class Routing:
         run = run_of_batch(work_item.batch)
         if run is not None and run.by_expert and work_item.batch_id == run.routed_batch_id:
             hand_over_item(run, work_item)
-            look_after_end(run, work_item)
+            after_work_ended(run, work_item)
 
     def write_deliveries(self, *, sync: BucketSync, user: User | None, again: bool) -> int:
         return write_deliveries(sync=sync, user=user, again=again)
 
-    def unwritten(self, *, sync: BucketSync) -> tuple[int, str]:
-        return unwritten(sync)
+    def unwritten_deliveries(self, *, sync: BucketSync) -> tuple[int, str]:
+        return unwritten_deliveries(sync)
 
     def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
         run = run_of_batch(batch)
@@ -256,8 +256,8 @@ class Routing:
     def wording_change(self, *, project: Project, guidelines: str | None) -> WordingChange | None:
         return wording_change(project, guidelines=guidelines)
 
-    def begin_again(self, *, project: Project, user: User) -> str:
-        return begin_again(project=project, user=user)
+    def cancel_to_replan(self, *, project: Project, user: User) -> str:
+        return cancel_to_replan(project=project, user=user)
 
     def hidden_batches(self, *, project: Project) -> set[int]:
         return hidden_batches(project)
@@ -348,8 +348,8 @@ class Routing:
     def forget_raw_output(self, *, before: datetime, most: int) -> bool:
         return forget_raw_output(before=before, most=most)
 
-    def look_after_losses(self) -> None:
-        look_after_losses()
+    def maintain_losses(self) -> None:
+        maintain_losses()
 
 
 def _shown_since(project: Project) -> datetime | None:

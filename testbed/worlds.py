@@ -19,11 +19,11 @@ from annotation.ports import routing_port
 from routing.delivery.formats import Row
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, Run, Spend
+from routing.runs.after_label import price_of_label
 from routing.runs.certify import analyse
 from routing.runs.complete import run_of_batch
 from routing.runs.route import route
 from routing.runs.start import start_run
-from routing.runs.stored_label import price_of_label
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 from testbed.queue_answers import handed_out, submitted

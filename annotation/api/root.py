@@ -24,7 +24,7 @@ from annotation.common.api.problems import problem_response
 from annotation.error_codes import ERROR_CODES, FAULT_CODES, codes_by_status
 
 
-class OnceGenerator(SchemaGenerator):
+class CachedSchemaGenerator(SchemaGenerator):
     """Describes the API once in each process and language: it takes a second or more, whoever asks."""
 
     _made: ClassVar[dict[tuple[str, bool], Any]] = {}
@@ -65,7 +65,7 @@ class Schema(SpectacularAPIView):
 
     permission_classes = [AllowAny]
     authentication_classes = []
-    generator_class = OnceGenerator
+    generator_class = CachedSchemaGenerator
 
     def get_exception_handler(self) -> Any:
         return problem_response

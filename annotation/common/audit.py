@@ -24,12 +24,12 @@ def record(
     data: dict[str, Any] | None = None,
 ) -> AuditEvent:
     """Add an event. Call it inside the transaction of the change that it describes."""
-    event = made(project=project, actor=actor, action=action, target=target, data=data)
+    event = new_event(project=project, actor=actor, action=action, target=target, data=data)
     event.save(force_insert=True)
     return event
 
 
-def made(
+def new_event(
     *,
     project: Project | None,
     actor: User | None,

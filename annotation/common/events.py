@@ -19,7 +19,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from annotation.common.mail import tell_leaders
-from annotation.common.shapes import shaped
+from annotation.common.shapes import in_shape
 from annotation.common.workers import announce_webhooks
 from annotation.models import Job, Label, Project, Webhook, WebhookDelivery
 from annotation.ports import routing_port
@@ -96,7 +96,7 @@ def store(
     }
     title, of = EVENTS.get(event, _("A test: nothing has happened")), (project.slug, project.name)
     payloads = {
-        shape: json.dumps(shaped(shape, body, title=title, project=of), separators=(",", ":"))
+        shape: json.dumps(in_shape(shape, body, title=title, project=of), separators=(",", ":"))
         for shape in set(shapes.values())
     }
     WebhookDelivery.objects.bulk_create(

@@ -40,7 +40,7 @@ def kept_file(request: HttpRequest, files: QuerySet[StoredFile]) -> StoredFile |
     return files.filter(pk=number).first()
 
 
-def lines_of(text: str) -> list[str]:
+def nonblank_lines(text: str) -> list[str]:
     """What stands on each line, without those that are empty."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 

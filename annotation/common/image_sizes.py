@@ -1,13 +1,14 @@
 """How large images are, as programs show them that turn them by their EXIF."""
 
-from collections.abc import Collection
-from typing import IO
+from collections.abc import Collection, Sequence
+from typing import IO, Any
 
 from django.utils.translation import gettext_noop
 from PIL import ExifTags, Image
 
 from annotation.common.files import open_file
 from annotation.common.storage import StorageError
+from annotation.common.value_reader import ValueReader
 from annotation.errors import InputError
 from annotation.models import Item, StoredFile
 from annotation.task_types import TaskType
@@ -60,6 +61,19 @@ def misfit(kind: TaskType, value: object, size: Size) -> Words | None:
     if found is None or found == size:
         return None
     return Words(OTHER_SIZE, found=_in_words(found), wanted=_in_words(size))
+
+
+def misfits(reader: ValueReader, labels: Sequence[tuple[int, Any]]) -> list[Words | None]:
+    """The same of each (item, label) as somebody sent it. Images are read for it: not while anything is
+    locked.
+    """
+    sizes = sizes_of({item for item, _label in labels})
+    return [_misfit_of(reader, label, sizes.get(item)) for item, label in labels]
+
+
+def _misfit_of(reader: ValueReader, label: Any, size: Size | None) -> Words | None:
+    value, _reason = (None, "") if size is None else reader(label)
+    return None if value is None or size is None else misfit(reader.kind, value, size)
 
 
 def _in_words(size: Size) -> str:

@@ -8,15 +8,15 @@ from contextvars import ContextVar
 _about: ContextVar[dict[str, str | int]] = ContextVar("about")
 
 
-def about() -> dict[str, str | int]:
+def current() -> dict[str, str | int]:
     """Names and values of what is at work now; empty where that is nothing in particular."""
     return _about.get({})
 
 
 @contextmanager
-def logged(**names: str | int) -> Iterator[None]:
+def bind(**names: str | int) -> Iterator[None]:
     """Lines that this thread logs meanwhile carry `names`, beside those that it has already."""
-    token = _about.set(about() | names)
+    token = _about.set(current() | names)
     try:
         yield
     finally:

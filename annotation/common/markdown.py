@@ -113,7 +113,7 @@ def _led(spans: list[Token], address: Callable[[str], str | None]) -> list[Token
 
 
 @lru_cache(maxsize=_KEPT)
-def render_kept(source: str) -> str | None:
+def render_cached(source: str) -> str | None:
     """The same, made once for as long as this process is asked for it again and again."""
     return render(source)
 
@@ -174,7 +174,7 @@ def shown_guidelines(project: Project) -> ShownText:
     """What was made when they were stored; an earlier version of the site made something else, or nothing."""
     text = project.guidelines
     current = project.guidelines_version == markdown.VERSION
-    html = project.guidelines_html if current else markdown.render_kept(text)
+    html = project.guidelines_html if current else markdown.render_cached(text)
     if html:
         return ShownText(text, _safe(html))
     return ShownText(text[: limits.GUIDELINES], more=max(0, len(text) - limits.GUIDELINES))
@@ -204,7 +204,7 @@ def _cut(named: list[tuple[str, str]]) -> Iterator[tuple[str, str, int]]:
 
 
 def _html(text: str) -> SafeString | None:
-    html = markdown.render_kept(text)
+    html = markdown.render_cached(text)
     return None if html is None else _safe(html)
 
 

@@ -18,7 +18,7 @@ class OwnFolder(tempfile.TemporaryDirectory[str]):
     """Used as its base is. The system gives up the lock on `HELD` where the process ends, however it does."""
 
     def __init__(self, purpose: str) -> None:
-        remove_left()  # also on machines where nothing else looks
+        remove_abandoned()  # also on machines where nothing else looks
         super().__init__(prefix=f"{PREFIX}{purpose}-")
         self._held = open(Path(self.name) / HELD, "wb")  # noqa: SIM115 - as long as the folder
         fcntl.flock(self._held, fcntl.LOCK_EX)
@@ -28,7 +28,7 @@ class OwnFolder(tempfile.TemporaryDirectory[str]):
         super().cleanup()
 
 
-def remove_left() -> int:
+def remove_abandoned() -> int:
     """Remove those of processes of this machine that are gone; returns how many that was."""
     removed = 0
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):

@@ -15,7 +15,7 @@ class TookTooLongError(Exception):
 
 
 @contextmanager
-def at_most(seconds: float, **settings: str) -> Iterator[None]:
+def limit_query_time(seconds: float, **settings: str) -> Iterator[None]:
     """On PostgreSQL each query inside may take so long, and these settings of the server hold. SQLite has no
     such limit.
 

@@ -70,7 +70,7 @@ class ReplacedLabels:
 NONE = ReplacedLabels()
 
 
-def keys_of(label: Value | None) -> frozenset[str]:
+def choice_keys(label: Value | None) -> frozenset[str]:
     """The keys of the choices that a label of a type with choices gives."""
     return frozenset(label if isinstance(label, list) else [] if label is None else [label])
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _, gettext_lazy, override
 
 
 @dataclass(frozen=True)
-class Told:
+class ChatMessage:
     """What a chat is told: one sentence, and the page that shows more ("" where the site's address is not
     known, HYPAC_ADDRESS).
     """
@@ -23,7 +23,7 @@ class Told:
 @dataclass(frozen=True)
 class Shape:
     title: str | Promise
-    body: Callable[[Told], dict[str, Any]] | None = None
+    body: Callable[[ChatMessage], dict[str, Any]] | None = None
     """None: the message as it is."""
 
 
@@ -31,28 +31,28 @@ def _lines(sentence: str, link: str) -> dict[str, Any]:
     return {"text": "\n".join(filter(None, (sentence, link)))}
 
 
-def _slack(told: Told) -> dict[str, Any]:
+def _slack(message: ChatMessage) -> dict[str, Any]:
     # https://docs.slack.dev/messaging/formatting-message-text: these three characters are its own.
-    sentence = told.sentence.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _lines(sentence, told.link)
+    sentence = message.sentence.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _lines(sentence, message.link)
 
 
-def _mattermost(told: Told) -> dict[str, Any]:
+def _mattermost(message: ChatMessage) -> dict[str, Any]:
     # Markdown: nothing of a name may be read as a mention of everybody, or as a picture from elsewhere.
-    sentence = "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~" else sign for sign in told.sentence)
-    return _lines(sentence.replace("@", "@\N{WORD JOINER}"), told.link)
+    sentence = "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~" else sign for sign in message.sentence)
+    return _lines(sentence.replace("@", "@\N{WORD JOINER}"), message.link)
 
 
-def _teams(told: Told) -> dict[str, Any]:
+def _teams(message: ChatMessage) -> dict[str, Any]:
     """A message of a workflow, with an Adaptive Card (https://adaptivecards.io)."""
     card: dict[str, Any] = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
-        "body": [{"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": told.sentence}]}],
+        "body": [{"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": message.sentence}]}],
     }
-    if told.link:
-        card["actions"] = [{"type": "Action.OpenUrl", "title": _("Open"), "url": told.link}]
+    if message.link:
+        card["actions"] = [{"type": "Action.OpenUrl", "title": _("Open"), "url": message.link}]
     content = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
     return {"type": "message", "attachments": [content]}
 
@@ -66,7 +66,7 @@ SHAPES = {
 }
 
 
-def shaped(
+def in_shape(
     shape: str, message: Mapping[str, Any], *, title: str | Promise, project: tuple[str, str]
 ) -> Mapping[str, Any]:
     """The message in a shape; `project` is its slug and its name. Chats are told in the site's language."""
@@ -77,7 +77,7 @@ def shaped(
     with override(settings.LANGUAGE_CODE):
         # Of one line, whatever a project is called.
         sentence = " ".join(f"{name}: {title}".split())
-        return body(Told(sentence, _page(slug, message["data"])))
+        return body(ChatMessage(sentence, _page(slug, message["data"])))
 
 
 def _page(slug: str, data: Mapping[str, Any]) -> str:

@@ -9,17 +9,17 @@ _BLANK = r"\s\x00-\x1f\x7f\x85\xa0\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2
 # Also behind apostrophes, so that one can be told that was put there.
 _FORMULA = re.compile(rf"'*+(?:[\t\r\n]|[{_BLANK}]*+[{_SIGNS}])")
 _NUMBER = re.compile(r" *+-[0-9]+(?:\.[0-9]+)?")
-# Only of a cell that begins with one of these `as_text` makes another.
+# Only of a cell that begins with one of these `escape_formula` makes another.
 FIRST = frozenset(filter(re.compile(f"['{_BLANK}{_SIGNS}]").match, map(chr, range(0x10000))))
 
 
-def as_text(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """The cell, with an apostrophe in front where a spreadsheet would take it for a formula. A plain negative
     number is none.
     """
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
-def from_text(cell: str) -> str:
-    """The cell of which `as_text` made this one."""
+def unescape_formula(cell: str) -> str:
+    """The cell of which `escape_formula` made this one."""
     return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell

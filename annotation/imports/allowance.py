@@ -58,7 +58,7 @@ class Deadline(NamedTuple):
         return fault(words, where=where, raised_as=ImportLimitError, most=self.seconds)
 
 
-class InTime(io.BufferedReader):
+class DeadlineFile(io.BufferedReader):
     """A file that gives nothing more once its deadline has passed, but raises ImportLimitError, whoever reads
     from it: what is compressed in it is unpacked from what it gives. It does not close the file, which is
     the caller's. `encoding` is that of the texts in an archive, "" where they say it themselves.
@@ -77,9 +77,9 @@ class InTime(io.BufferedReader):
     def check(self) -> None:
         self._timed.check()
 
-    def another(self, file: IO[bytes]) -> "InTime":
+    def another(self, file: IO[bytes]) -> "DeadlineFile":
         """Another file with the same deadline."""
-        return InTime(file, self._timed.deadline, self._timed.where)
+        return DeadlineFile(file, self._timed.deadline, self._timed.where)
 
     def until(self, deadline: Deadline) -> None:
         """Another deadline from now on."""
@@ -127,14 +127,14 @@ class _Timed(PassThrough):
 
 def in_time_of(archive: IO[bytes], copy: IO[bytes]) -> IO[bytes]:
     """The copy of what lies in an archive, with the deadline of the archive if it has one."""
-    return archive.another(copy) if isinstance(archive, InTime) else copy
+    return archive.another(copy) if isinstance(archive, DeadlineFile) else copy
 
 
 def check_time(file: Any) -> None:
     """For a loop that goes on without a row and without reading. Raises ImportLimitError, if the file has a
     deadline and it has passed.
     """
-    if isinstance(file, InTime):
+    if isinstance(file, DeadlineFile):
         file.check()
 
 

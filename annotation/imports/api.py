@@ -16,7 +16,7 @@ from annotation.common import limits
 from annotation.common.api.base import NewestFirst, ProjectView
 from annotation.common.api.conditional import created
 from annotation.common.api.schema import PageQuery, page_of
-from annotation.common.api.uploads import TakesStream, received
+from annotation.common.api.uploads import TakesStream, receive_body
 from annotation.common.files import MODEL_OUTPUT
 from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping
@@ -200,7 +200,7 @@ class FileList(TakesStream, ProjectView):
         else:
             if name is None:
                 raise InputError("Say what the file is called: ?name=reviews.csv", where="name")
-            with received(request) as content:
+            with receive_body(request) as content:
                 stored = keep_for_import(
                     project=project,
                     content=content,

@@ -30,11 +30,11 @@ from annotation.outside.buckets import (
     NO_SUCH_OBJECT,
     OTHER_BYTES,
     Bucket,
-    Found,
+    ObjectInfo,
     checked_key,
     unreadable,
 )
-from annotation.outside.connections import place_of
+from annotation.outside.connections import store_of
 from annotation.outside.hub import Repository
 from annotation.outside.net.client import HEADER_NOT_SENT
 from annotation.permissions import access_to
@@ -114,7 +114,7 @@ class _Look:
         unsettled = self.sync.files.exclude(state=BucketFile.State.TAKEN)
         gone = dict(unsettled.values_list("key", "pk"))
         number = 0
-        listed = self.bucket.found(self.prefix, at_most=MAX_OBJECTS + 1)
+        listed = self.bucket.list_objects(self.prefix, at_most=MAX_OBJECTS + 1)
         while page := list(islice(listed, AT_ONCE)):
             if (number := number + len(page)) > MAX_OBJECTS:
                 raise TOO_MANY.error(most=f"{MAX_OBJECTS:,}", key=self.prefix)
@@ -133,7 +133,7 @@ class _Look:
             self.once[LISTED] = True
             self._keep_counts()
 
-    def _store(self, objects: dict[str, Found]) -> None:
+    def _store(self, objects: dict[str, ObjectInfo]) -> None:
         known = {row.key: row for row in self.sync.files.filter(key__in=objects)}
         new = {key: found for key, found in objects.items() if key not in known}
         changed = [
@@ -213,7 +213,7 @@ class _Look:
         checked_key(row.key)
         check_size(row.size)
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
-            for piece in self.bucket.pieces(Found(row.key, row.size, row.etag)):
+            for piece in self.bucket.chunks(ObjectInfo(row.key, row.size, row.etag)):
                 content.write(piece)
                 self.context.progress()
             return store_file(
@@ -354,7 +354,7 @@ def run_look(context: JobContext) -> dict[str, Any]:
     if sync is None:
         raise NO_SYNC.error()
     _refuse_unless_allowed(context)
-    with place_of(sync.connection) as bucket:
+    with store_of(sync.connection) as bucket:
         look = _Look(context, sync, bucket)
         look.write(again=bool(context.params["again"]))
         if sync.takes:

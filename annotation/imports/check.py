@@ -16,9 +16,9 @@ from annotation.imports.rows import (
     Candidate,
     RowMessage,
     candidate_of,
-    known_to,
+    classify_rows,
+    known_items,
     note_uncomputed,
-    sort_out,
 )
 from annotation.models import Item, StoredFile
 from annotation.words import for_reader
@@ -81,9 +81,9 @@ def _add(check: Check, stored_file: StoredFile, mapping: ColumnMapping, records:
         made = [candidate_of(check.rows + place, record, mapping) for place, record in enumerate(chunk, 1)]
         check.rows += len(made)
         candidates = [entry for entry in made if isinstance(entry, Candidate)]
-        stored, twins_stored = known_to(project, candidates)
+        stored, twins_stored = known_items(project, candidates)
         known, twins = stored | known, twins_stored | twins
-        found = sort_out(
+        found = classify_rows(
             candidates, known=known, twins=twins, columns=columns, mapping=mapping, places=places
         )
         check.new += len(found.new)
@@ -122,7 +122,9 @@ ONE_IN = 10
 FIELD = "add_duplicates"
 
 
-def doubling(*, stored_file: StoredFile, mapping: ColumnMapping, format_name: str, check: Check) -> str:
+def duplication_warning(
+    *, stored_file: StoredFile, mapping: ColumnMapping, format_name: str, check: Check
+) -> str:
     """Why it should be asked first, in a sentence; "" where nothing is doubled, as far as `check` looked."""
     if _named_otherwise(stored_file, mapping, format_name):
         return _(
@@ -140,7 +142,7 @@ def doubling(*, stored_file: StoredFile, mapping: ColumnMapping, format_name: st
     return words % {"rows": f"{check.rows:,}", "again": f"{check.again:,}"}
 
 
-def refuse_doubling(
+def refuse_duplication(
     *, stored_file: StoredFile, mapping: ColumnMapping, format_name: str, encoding: str = ""
 ) -> None:
     """Raises ConflictError where the import would double items, as far as a quick look at the file shows."""
@@ -151,7 +153,9 @@ def refuse_doubling(
         check = check_import(
             stored_file=stored_file, mapping=mapping, format_name=format_name, encoding=encoding
         )
-    if reason := doubling(stored_file=stored_file, mapping=mapping, format_name=format_name, check=check):
+    if reason := duplication_warning(
+        stored_file=stored_file, mapping=mapping, format_name=format_name, check=check
+    ):
         words = _("To add them all the same, say so (add_duplicates).")
         raise ConflictError(f"{reason} {words}", where=FIELD, code="would_double_items")
 

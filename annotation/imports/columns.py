@@ -132,7 +132,7 @@ def read_columns(
     names: Sequence[str], sample: Sequence[Mapping[str, str]], project: Project, model_output: frozenset[str]
 ) -> list[Column]:
     """One entry for each name, in their order. `sample` are the first rows."""
-    sure = sure_of(names, sample)
+    sure = confidence_columns(names, sample)
     labels = {word.strip().casefold() for pair in project.choices.values_list("key", "name") for word in pair}
     found = []
     for name in names:
@@ -153,7 +153,9 @@ def read_columns(
     return found
 
 
-def sure_of(names: Iterable[str], rows: Sequence[Mapping[str, Any]] | None = None) -> dict[str, str]:
+def confidence_columns(
+    names: Iterable[str], rows: Sequence[Mapping[str, Any]] | None = None
+) -> dict[str, str]:
     """Column of answers -> the column beside it that says how sure they are: guess, guess_conf; fast_model,
     fast_conf. A text that people read may have been recognised with some confidence, too, and is no answer.
 
@@ -330,7 +332,7 @@ def shown_columns(project: Project) -> set[str]:
     return shown
 
 
-def named_before(project: Project) -> str | None:
+def previous_id_column(project: Project) -> str | None:
     """The column by which the project's last import named its items, "" for none; None where there is no
     import of which items are there.
     """

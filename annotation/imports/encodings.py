@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common.files import open_file
 from annotation.errors import InputError
-from annotation.imports.allowance import Deadline, InTime
+from annotation.imports.allowance import Deadline, DeadlineFile
 from annotation.imports.faults import fault
 from annotation.imports.formats.archives import content_of, file_in, is_text_item, open_archive, tables_in
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS, as_utf8, unpacked
@@ -118,7 +118,7 @@ def encoding_of(stored: StoredFile, wanted: str = "") -> str:
             raise fault(words, where="encoding", encoding=min(imported) or UTF8)
         return wanted.replace(UTF8, "") if wanted else min(imported)
     with open_file(stored) as file:
-        timed = InTime(file, Deadline.of_a_look(), stored.original_name)
+        timed = DeadlineFile(file, Deadline.of_a_look(), stored.original_name)
         if wanted:
             if not _is_text(timed):
                 words = gettext_noop("This file is no text, and has no encoding: leave that out.")
@@ -162,7 +162,7 @@ def needed(offers: list[Offer]) -> EncodingNeededError:
 def offers_for(stored: StoredFile) -> list[Offer]:
     """Encodings in which the file may be, the likeliest first; none of what is no text, or all ASCII."""
     with open_file(stored) as file:
-        sample = _sample(InTime(file, Deadline.of_a_look(), stored.original_name), most=None)
+        sample = _sample(DeadlineFile(file, Deadline.of_a_look(), stored.original_name), most=None)
     return _offers(sample) if sample else []
 
 
@@ -174,14 +174,14 @@ def _imported(stored: StoredFile) -> Iterator[str]:
             yield str(params.get("encoding", ""))
 
 
-def as_encoded(file: IO[bytes], encoding: str, deadline: Deadline, where: str) -> InTime:
+def as_encoded(file: IO[bytes], encoding: str, deadline: Deadline, where: str) -> DeadlineFile:
     """The file, with a deadline; a text in another encoding as UTF-8. Of an archive what is in it is."""
     file.seek(0)
     if not encoding or file.read(4).startswith(ZIP):
-        timed = InTime(file, deadline, where)
+        timed = DeadlineFile(file, deadline, where)
         timed.encoding = encoding
         return timed
-    timed = InTime(as_utf8(unpacked(file), ENCODINGS[encoding].codec), deadline, where)
+    timed = DeadlineFile(as_utf8(unpacked(file), ENCODINGS[encoding].codec), deadline, where)
     comes_from(timed, file)
     return timed
 

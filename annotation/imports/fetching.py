@@ -24,10 +24,10 @@ from annotation.outside.buckets import (
     NO_SUCH_OBJECT,
     REFUSED,
     Bucket,
-    Found,
+    ObjectInfo,
     checked_key,
 )
-from annotation.outside.connections import place_of
+from annotation.outside.connections import store_of
 from annotation.outside.hub import REFUSED as HUB_REFUSED, TOKEN_REFUSED, Repository
 from annotation.words import Words
 
@@ -127,7 +127,7 @@ def run_fetch(context: JobContext) -> dict[str, Any]:
     result = dict(context.job.result)
     stored = StoredFile.objects.filter(project=project, pk=result.get("file", 0)).first()
     if stored is None:
-        with place_of(connection) as bucket, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
+        with store_of(connection) as bucket, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
             archive, left_out = not key or key.endswith("/"), list[LeftOut]()
             if archive:
                 left_out = _archive(context, bucket, key, content)
@@ -178,12 +178,12 @@ def _import(context: JobContext, project: Project, stored: StoredFile) -> Job:
 
 
 def _object(context: JobContext, bucket: Bucket | Repository, key: str, out: IO[bytes]) -> None:
-    found = bucket.look(key)
+    found = bucket.head(key)
     if found is None:
         raise NO_OBJECT.error(raised_as=InputError, where="key", key=key)
     check_size(found.size)
     context.progress(total=found.size, stage=Words(gettext_noop("Reading from the store")))
-    done = _copy(context, bucket.pieces(found), out)
+    done = _copy(context, bucket.chunks(found), out)
     if done != found.size:
         raise OTHER_SIZE.error()
 
@@ -197,7 +197,7 @@ def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out:
     hand out. Raises an error of theirs where they are the first MOST_DENIED, or all.
     """
     objects, size = [], 0
-    for found in bucket.found(prefix, at_most=MAX_OBJECTS + 1):
+    for found in bucket.list_objects(prefix, at_most=MAX_OBJECTS + 1):
         if found.key.endswith("/"):  # a folder's mark, which some programs leave
             continue
         objects.append(found)
@@ -228,9 +228,9 @@ def _archive(context: JobContext, bucket: Bucket | Repository, prefix: str, out:
     return left_out
 
 
-def _begun(bucket: Bucket | Repository, found: Found) -> Iterator[bytes]:
+def _begun(bucket: Bucket | Repository, found: ObjectInfo) -> Iterator[bytes]:
     """The content, whose first piece is here: what the store does not hand out is told before any is used."""
-    pieces = iter(bucket.pieces(found))
+    pieces = iter(bucket.chunks(found))
     first = next(pieces, b"")
     return chain([first], pieces)
 

@@ -24,11 +24,11 @@ from annotation.imports.rows import (
     Candidate,
     RowMessage,
     candidate_of,
+    classify_rows,
     first_problem,
-    known_to,
+    known_items,
     none_usable,
     note_uncomputed,
-    sort_out,
 )
 from annotation.jobs.context import JobContext
 from annotation.models import Item, Job, Project, StoredFile
@@ -161,9 +161,9 @@ def _store(
 ) -> None:
     """Inside the chunk's transaction, which lets no other worker of this job, and no other import, by."""
     project = Project.objects.get(pk=context.job.project_id)
-    known, twins = known_to(project, chunk.candidates)
+    known, twins = known_items(project, chunk.candidates)
     columns = dict.fromkeys(project.columns)
-    found = sort_out(chunk.candidates, known=known, twins=twins, columns=columns, mapping=mapping)
+    found = classify_rows(chunk.candidates, known=known, twins=twins, columns=columns, mapping=mapping)
     start = _insert(project, found.new)
     counts.brought(start, len(found.new))
     kept = Kept(0, [])

@@ -170,7 +170,7 @@ def candidate_of(
     return made
 
 
-def sort_out(
+def classify_rows(
     candidates: Iterable[Candidate],
     *,
     known: dict[str, str],
@@ -245,7 +245,7 @@ def _clash(external_id: str, place: str) -> Words:
     return Words(words, name=_shown(external_id))
 
 
-def known_to(project: Project, candidates: list[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
+def known_items(project: Project, candidates: list[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
     """Of the project's items: id -> content hash, and content hash -> an id, as far as these rows ask.
 
     Each value is looked up in its index by itself, whatever the database thinks of a table that is growing:

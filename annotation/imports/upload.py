@@ -11,14 +11,14 @@ from annotation.common import audit, limits
 from annotation.common.files import MODEL_OUTPUT, open_file
 from annotation.errors import ConflictError, InputError
 from annotation.imports.allowance import one_look
-from annotation.imports.check import refuse_doubling
+from annotation.imports.check import refuse_duplication
 from annotation.imports.columns import (
     IMPORT,
     Column,
     ColumnMapping,
     Proposal,
     answer_columns,
-    named_before,
+    previous_id_column,
     propose,
     read_columns,
 )
@@ -123,7 +123,9 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "", en
     columns = named[:MAX_COLUMNS]
     reserved = answer_columns(project, columns) | answers
     details = read_columns(columns, sample, project, reserved | routing_port().model_columns(project=project))
-    proposal = None if importer.holds_images else propose(details, sample, places, named_before(project))
+    proposal = (
+        None if importer.holds_images else propose(details, sample, places, previous_id_column(project))
+    )
     return Preview(
         format=importer.name,
         format_title=importer.title,
@@ -293,7 +295,7 @@ def start_import(
     if keep_labels:
         _refuse_no_labels(seen)
     if not add_duplicates:
-        refuse_doubling(
+        refuse_duplication(
             stored_file=stored_file, mapping=mapping, format_name=seen.format, encoding=seen.encoding
         )
     with transaction.atomic():

@@ -22,7 +22,7 @@ from annotation.common.files import MODEL_OUTPUT, store_file
 from annotation.common.forms import add_error, kept_file
 from annotation.errors import HypacError, InputError
 from annotation.imports.allowance import one_look
-from annotation.imports.check import Check, check_import, doubling
+from annotation.imports.check import Check, check_import, duplication_warning
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.encodings import (
     ENCODINGS,
@@ -211,7 +211,7 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
         for row in look.rows
     ]
     check, refusal = _check(stored, look, chosen.mapping)
-    again = check and doubling(
+    again = check and duplication_warning(
         stored_file=stored, mapping=chosen.mapping, format_name=look.format, check=check
     )
     answers = [column for column in look.details if column.suspicious]

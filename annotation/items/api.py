@@ -20,7 +20,7 @@ from rest_framework.response import Response
 from annotation.common.api.base import KeysetPages, OldestFirst, ProjectView
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
-from annotation.common.api.uploads import TakesStream, received, stored_lines
+from annotation.common.api.uploads import TakesStream, receive_body, stored_lines
 from annotation.imports.api import Columns, mapping_of
 from annotation.imports.upload import start_import
 from annotation.items.queries import in_pages, items_of, labels_for
@@ -101,7 +101,7 @@ class ItemList(TakesStream, ProjectView):
         already, under the same id and with the same content, is not added twice.
         """
         asked = self.query(RowColumns)
-        with received(request) as content:
+        with receive_body(request) as content:
             stored = stored_lines(self.access.project, content)
         return accepted(
             start_import(

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from annotation import failures
 from annotation.common import events
 from annotation.common.clock import seconds_ago
-from annotation.common.log_context import logged
+from annotation.common.log_context import bind
 from annotation.common.workers import RUN_JOB, message_workers
 from annotation.errors import ConflictError, HypacError, UnderWayError
 from annotation.jobs import kinds
@@ -31,10 +31,10 @@ from annotation.jobs.context import (
     out_of_memory,
 )
 from annotation.jobs.kinds import (
-    begun_by_looks as begun_by_looks,
     can_pause as can_pause,
     copying_items as copying_items,
     kind as kind,
+    on_demand_kinds as on_demand_kinds,
     register as register,
 )
 from annotation.models import Job, Project, User
@@ -111,7 +111,7 @@ def run(job_id: int) -> bool:
     context = JobContext(job, token, stops_itself=kind(job.kind).stops_itself)
     starved = False
     # Looking after other jobs, too: where all workers are busy, none is left for the reconciler's message.
-    with keep_heartbeat(job_id, token, also=_look_around), logged(job=job_id, job_kind=job.kind):
+    with keep_heartbeat(job_id, token, also=_look_around), bind(job=job_id, job_kind=job.kind):
         log.info("Job %s (%s) begins, attempt %s", job_id, job.kind, job.attempts)
         try:
             result = kind(job.kind).handler(context) or {}

@@ -74,7 +74,7 @@ def copying_items() -> list[str]:
     return [name for name, one in KINDS.items() if one.copies_items]
 
 
-def begun_by_looks() -> list[str]:
+def on_demand_kinds() -> list[str]:
     """Kinds of jobs that look after what a page lacks: archiving and export do not wait for them."""
     return [name for name, one in KINDS.items() if one.by_looks]
 

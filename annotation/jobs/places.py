@@ -21,7 +21,7 @@ class Place(Words):
     column: str
 
     @classmethod
-    def made(cls, english: str, template: str, line: int | None = None, /, **named: str) -> Self:
+    def of(cls, english: str, template: str, line: int | None = None, /, **named: str) -> Self:
         """With the English words as well: each row of a file has a place, and few places are ever read."""
         place = str.__new__(cls, english)
         place.template, place.named, place.line, place.column = template, dict(named), line, ""
@@ -29,20 +29,20 @@ class Place(Words):
 
 
 def place_of_line(number: int) -> Place:
-    return Place.made(f"line {number}", LINE, number, line=str(number))
+    return Place.of(f"line {number}", LINE, number, line=str(number))
 
 
 def place_in_line(number: int, entry: int) -> Place:
-    return Place.made(f"line {number}, entry {entry}", ENTRY, number, line=str(number), entry=str(entry))
+    return Place.of(f"line {number}, entry {entry}", ENTRY, number, line=str(number), entry=str(entry))
 
 
 def place_of_record(number: int) -> Place:
-    return Place.made(f"record {number}", RECORD, record=str(number))
+    return Place.of(f"record {number}", RECORD, record=str(number))
 
 
 def place_of_row(number: int | str, place: str = "") -> Place:
     """A row of a table that has no lines; `place` stands before it."""
-    return Place.made(f"{place}row {number}", ROW, place=place, row=str(number))
+    return Place.of(f"{place}row {number}", ROW, place=place, row=str(number))
 
 
 def within(place: str, words: str, *, of_column: str = "", **named: str | int) -> Place:
@@ -54,7 +54,7 @@ def within(place: str, words: str, *, of_column: str = "", **named: str | int) -
 
 def place_in(file: str, place: str) -> Place:
     """A place of a file that is itself a part of another one: no line of that."""
-    return Place.made(f"{file}, {place}", "%(file)s, %(place)s", file=file, place=place)
+    return Place.of(f"{file}, {place}", "%(file)s, %(place)s", file=file, place=place)
 
 
 def line_and_column(place: str) -> tuple[int | None, str]:

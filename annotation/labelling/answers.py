@@ -11,7 +11,7 @@ from annotation.common import events
 from annotation.common.clock import database_time
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError, Refusal
-from annotation.labelling.gold import look_after_gold
+from annotation.labelling.gold import pause_if_below_bar
 from annotation.labelling.leases import (
     NO_LEASE,
     LeasedItem,
@@ -25,7 +25,7 @@ from annotation.labelling.leases import (
 )
 from annotation.labelling.next_item import available_work_items
 from annotation.labelling.settlement import lock_settling, settle_after
-from annotation.labelling.suggestions import beside_suggestion, suggestion_again
+from annotation.labelling.suggestions import compare_with_suggestion, shown_suggestion
 from annotation.labelling.tokens import was_given
 from annotation.labelling.validation import (
     check_comment,
@@ -105,12 +105,12 @@ def store(
                     idempotency_key=idempotency_key,
                     comment=comment,
                     lead_time_ms=usable_lead_time(lead_time_ms),
-                    suggestion=beside_suggestion(work_item, user.pk, value),
+                    suggestion=compare_with_suggestion(work_item, user.pk, value),
                 )
                 Draft.objects.filter(work_item=work_item, user=user).delete()
                 settle_after(label)
                 if work_item.batch.for_gold:
-                    look_after_gold(project, user)
+                    pause_if_below_bar(project, user)
                 routing_port().label_stored(label=label, replaced=None)
                 if watched:
                     events.label_stored(label, project, work_item.batch_id)
@@ -196,7 +196,7 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
             skipped = Skip.objects.create(work_item=work_item, user=user, reason=reason, comment=comment)
             routing_port().work_item_skipped(work_item=work_item, user=user)
             if work_item.batch.for_gold:
-                look_after_gold(work_item.batch.project, user)
+                pause_if_below_bar(work_item.batch.project, user)
             return skipped
         earlier = Skip.objects.filter(work_item=work_item, user=user, cleared_at__isnull=True).first()
     if earlier is not None and (earlier.reason, earlier.comment) == (reason, comment):
@@ -257,7 +257,7 @@ def to_correct(label: Label) -> LeasedItem:
         token="",
         expires_at=None,
         correcting=label,
-        suggestion=suggestion_again(label.work_item, label.annotator_id),
+        suggestion=shown_suggestion(label.work_item, label.annotator_id),
     )
 
 

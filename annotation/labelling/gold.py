@@ -27,7 +27,7 @@ PRIORITY = 1
 CHANCES = 2**32
 
 
-def gold_after(project: Project, membership: Membership, until: datetime) -> int | None:
+def hand_out_gold(project: Project, membership: Membership, until: datetime) -> int | None:
     """Give this member, by chance, a gold item behind the ordinary one that they were just given: its work
     item, leased until then. None where none is due, or they have answered all.
 
@@ -133,7 +133,7 @@ def gold_done(project: Project, memberships: Iterable[Membership]) -> dict[int, 
     return found
 
 
-def look_after_gold(project: Project, user: User) -> None:
+def pause_if_below_bar(project: Project, user: User) -> None:
     """Pause the person if they are below the bar with what they did just now, and tell those who lead the
     project.
     """

@@ -6,7 +6,7 @@ the answer anew, and whoever gave it before is not judged by that.
 
 from django.db.models import QuerySet
 
-from annotation.common.replaced_labels import keys_of, replaced_labels
+from annotation.common.replaced_labels import choice_keys, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.alike import Alike
 from annotation.models import HeldOutItem, Project
@@ -24,10 +24,10 @@ def with_known_answers(project: Project, purpose: str) -> QuerySet[HeldOutItem]:
     if not split:
         return found
     rows = found.values_list("pk", "answer")
-    return found.exclude(pk__in=[pk for pk, known in rows if keys_of(known) & split])
+    return found.exclude(pk__in=[pk for pk, known in rows if choice_keys(known) & split])
 
 
 def can_be_judged(project: Project, given: Value) -> bool:
     """Whether an answer can be compared with the known one: not where its label was split since."""
     split = replaced_labels(project).split
-    return not split or not keys_of(replaced_labels(project).now(given)) & split
+    return not split or not choice_keys(replaced_labels(project).now(given)) & split

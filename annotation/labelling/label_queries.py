@@ -61,7 +61,7 @@ def imported_batches(project: Project) -> list[int]:
     return list(project.work_batches.filter(imported_by__isnull=False).values_list("pk", flat=True))
 
 
-def in_words(value: Any, names: Mapping[str, str]) -> str:
+def label_in_words(value: Any, names: Mapping[str, str]) -> str:
     """A label's value for people: choices by their names, of shapes how many there are of each, anything else
     as it is. `names` is by key.
     """

@@ -91,7 +91,7 @@ def answers_of(batch: WorkBatch, item: Item) -> list[Label]:
     return list(labels.select_related("annotator", "work_item").order_by("work_item__slot"))
 
 
-def standing_of(batch: WorkBatch, item_id: int) -> Settlement | None:
+def newest_settlement(batch: WorkBatch, item_id: int) -> Settlement | None:
     """The newest version of an item's settlement; its value is None where it is open again."""
     return Settlement.objects.filter(batch=batch, item=item_id, superseded_by__isnull=True).first()
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.clock import database_time
 from annotation.errors import ConflictError, NotAllowedError, Refusal
-from annotation.labelling.gold import gold_after
+from annotation.labelling.gold import hand_out_gold
 from annotation.labelling.limits import remaining_quota
 from annotation.labelling.next_item import batches_in_turn, candidate_work_items
 from annotation.labelling.practice import practice_left
@@ -255,7 +255,7 @@ def _renew_and_fill(project: Project, user: User, count: int) -> list[int]:
                         break
                     ids.append(work_item_id)
                     until = _end(project, now, place=len(ids))
-                    if gold_item := gold_after(project, membership, until):
+                    if gold_item := hand_out_gold(project, membership, until):
                         ids.append(gold_item)
                 return ids
         except IntegrityError:

@@ -8,7 +8,7 @@ from django.shortcuts import render
 
 from annotation.common.access import ProjectRequest, needs
 from annotation.common.replaced_labels import names_as_given
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.own_labels import MAX_SEARCH, own_labels
 from annotation.models import Choice, Label
 
@@ -37,7 +37,7 @@ def own_labels_page(request: ProjectRequest) -> HttpResponseBase:
         keys = label.value if isinstance(label.value, list) else [label.value]
         given = [choices[key] for key in keys if key in choices]
         answers.append(
-            Answer(label, given, "" if len(given) == len(keys) > 0 else in_words(label.value, names))
+            Answer(label, given, "" if len(given) == len(keys) > 0 else label_in_words(label.value, names))
         )
     context = {"page": page, "answers": answers, "search": search}
     return render(request, "annotation/labelling/own_labels.html", context)

@@ -23,7 +23,7 @@ from annotation.common.converters import whole_number
 from annotation.errors import InputError
 from annotation.labelling import queue
 from annotation.labelling.comments import flagged_by
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.limits import first_labels, remaining_quota
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.labelling.queue import LeasedItem
@@ -160,7 +160,7 @@ def show(
         "typed": typed is not None,
         "given": typed["value"] if typed else before,
         "given_comment": typed["comment"] if typed else comment,
-        "note": _note(task, _short(in_words(before, names))) if task else "",
+        "note": _note(task, _short(label_in_words(before, names))) if task else "",
         "idempotency_key": secrets.token_hex(16),
         "skip_reasons": _skip_reasons(TASK_TYPES[project.task_type]),
         "pace": pace,
@@ -242,7 +242,7 @@ def cards(request: ProjectRequest) -> list[dict[str, Any]]:
             "name": task.item.short_name,
             "flagged": task.item.pk in flagged,
             "given": task.draft_value,
-            "note": _note(task, _short(in_words(task.draft_value, names))),
+            "note": _note(task, _short(label_in_words(task.draft_value, names))),
             **_suggestion_part(_suggestion(task, choices, kind)),
         }
         for task in tasks
@@ -255,7 +255,7 @@ def _suggestion(task: LeasedItem, choices: Sequence[Choice], task_type: TaskType
         return None
     return {
         "source": shown.source,
-        "words": in_words(shown.value, {choice.key: choice.name for choice in choices}),
+        "words": label_in_words(shown.value, {choice.key: choice.name for choice in choices}),
         "value": json.dumps(shown.value),
         "monospaced": task_type.monospaced,
         "by_letter": task_type.has_choices and _letter_accepts(choices),
@@ -284,7 +284,7 @@ def counts(request: ProjectRequest) -> dict[str, Any]:
 
 def name_of(project: Project, label: Label) -> str:
     names = dict(project.choices.values_list("key", "name"))
-    return _short(in_words(label.value, names))
+    return _short(label_in_words(label.value, names))
 
 
 def _note(task: LeasedItem, label: str) -> str:

@@ -12,7 +12,7 @@ from annotation.common.access import ProjectRequest, needs
 from annotation.common.converters import whole_number
 from annotation.common.replaced_labels import choice_names
 from annotation.errors import ConflictError, InputError
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.page import controls, value_of
 from annotation.labelling.practice import answer_practice, own_practice_answer, practice_state
 from annotation.task_types import TASK_TYPES
@@ -52,7 +52,7 @@ def _shown(request: ProjectRequest, *, typed: Any = None) -> HttpResponseBase:
         names = choice_names(project)
         context |= {
             "answer": answer,
-            "said": in_words(answer.value, names) or _("none of them"),
-            "known": in_words(answer.held_out.answer, names) or _("none of them"),
+            "said": label_in_words(answer.value, names) or _("none of them"),
+            "known": label_in_words(answer.held_out.answer, names) or _("none of them"),
         }
     return render(request, "annotation/labelling/practice.html", context)

@@ -19,7 +19,7 @@ from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.alike import Alike
 from annotation.labelling.dawid_skene import dawid_skene
-from annotation.labelling.labels_of_record import answers_of, standing_of, unsettled
+from annotation.labelling.labels_of_record import answers_of, newest_settlement, unsettled
 from annotation.labelling.leases import NO_LEASE
 from annotation.labelling.validation import check_comment, validate_value
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem
@@ -75,7 +75,7 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     now = replaced_labels(batch.project).now
     given = [now(label.value) for label in answers_of(batch, Item(pk=item_id))]
     found = Alike(batch.project, batch=batch.pk).given_by_most(given)
-    standing = standing_of(batch, item_id)
+    standing = newest_settlement(batch, item_id)
     if found is not None:
         if standing is not None and standing.value is not None and now(standing.value) == found:
             return None
@@ -102,7 +102,7 @@ def _settle_by_third(batch: WorkBatch, item_id: int) -> Settlement | None:
     if len(work) < 2 or any(work[slot].state != State.DONE for slot in (0, 1)):
         return None
     given = {label.work_item.slot: label for label in answers_of(batch, Item(pk=item_id))}
-    standing, third = standing_of(batch, item_id), work.get(2)
+    standing, third = newest_settlement(batch, item_id), work.get(2)
     now, by_loss = replaced_labels(batch.project).now, Alike(batch.project, batch=batch.pk).by_loss
 
     def alike(one: Label, other: Label) -> bool:
@@ -212,7 +212,7 @@ def adjudicate(
         states = _states(batch, item.pk)
         if not states:
             raise InputError(_("Nobody was asked about this item."), where="item")
-        standing = standing_of(batch, item.pk)
+        standing = newest_settlement(batch, item.pk)
         _refuse_to_decide(states, standing, actor)
         if standing is not None and (standing.value, standing.comment) == (value, comment):
             return standing

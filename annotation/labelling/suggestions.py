@@ -25,7 +25,7 @@ def suggestion_for(work_item: WorkItem, user_id: int) -> ShownSuggestion | None:
     return shown
 
 
-def suggestion_again(work_item: WorkItem, user_id: int) -> ShownSuggestion | None:
+def shown_suggestion(work_item: WorkItem, user_id: int) -> ShownSuggestion | None:
     """What this person was shown before they answered, as long as it may be shown."""
     if not work_item.batch.suggests or routing_port().suggestion(work_item=work_item) is None:
         return None
@@ -37,7 +37,7 @@ def suggested_value(work_item_id: int, user_id: int) -> Any:
     return _shown(work_item_id, user_id).values_list("value", flat=True).first()
 
 
-def beside_suggestion(work_item: WorkItem, user_id: int, value: Any) -> str:
+def compare_with_suggestion(work_item: WorkItem, user_id: int, value: Any) -> str:
     """What an answer is beside what the person was shown: a member of `Label.Suggestion`."""
     if not work_item.batch.suggests:
         return Label.Suggestion.NONE
@@ -47,7 +47,7 @@ def beside_suggestion(work_item: WorkItem, user_id: int, value: Any) -> str:
     return Label.Suggestion.TAKEN if shown == value else Label.Suggestion.OTHER
 
 
-def still_beside_suggestion(old: Label, value: Any) -> str:
+def compare_correction(old: Label, value: Any) -> str:
     """The same of a value that is put in the place of `old`, by whomever, where one was shown with it: to
     the person who answered first.
     """

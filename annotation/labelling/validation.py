@@ -9,7 +9,7 @@ from annotation.common.value_reader import MISSING, Value, reader_of
 from annotation.errors import InputError
 from annotation.models import Label, Project
 from annotation.task_types import TASK_TYPES, TaskType
-from annotation.task_types.base import shown
+from annotation.task_types.base import quoted
 from annotation.task_types.outline_budget import SPENT_CODE
 from annotation.words import for_reader
 
@@ -32,7 +32,7 @@ def validate_value(project: Project, value: Any, *, item: int) -> Value:
         sentence = kind.refusal(value, reason)
     elif canonical is None:
         words = _("%(shown)s is no answer.") if value else _("There is no answer yet.")
-        sentence = words % {"shown": shown(value)}
+        sentence = words % {"shown": quoted(value)}
     elif not (sentence := kind.typed_problem(value) or _misfit(kind, canonical, item)):
         return canonical
     again = getattr(reason, "code", "") == SPENT_CODE

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from annotation.common import events
 from annotation.errors import ConflictError
 from annotation.labelling.settlement import lock_settling, settle_after
-from annotation.labelling.suggestions import still_beside_suggestion
+from annotation.labelling.suggestions import compare_correction
 from annotation.models import Label, User, WorkBatch
 from annotation.ports import routing_port
 
@@ -60,7 +60,7 @@ def next_version(
                 idempotency_key=idempotency_key,
                 comment=comment,
                 lead_time_ms=lead_time_ms,
-                suggestion=still_beside_suggestion(old, value),
+                suggestion=compare_correction(old, value),
             )
             settle_after(label)
             stored(label)

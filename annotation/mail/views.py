@@ -15,7 +15,7 @@ from annotation.common.forms import add_error
 from annotation.common.mail import ask_to_confirm, is_on
 from annotation.errors import ConflictError, InputError
 from annotation.mail import wishes
-from annotation.people import attempt_limits as attempts
+from annotation.people import attempt_limits
 from annotation.people.attempt_limits import throttled
 
 
@@ -43,7 +43,7 @@ def mail_confirm(request: PageRequest, token: str) -> HttpResponseBase:
     _only_with_mail()
     form = ConfirmForm(request.POST or None)
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
         if form.is_valid():
             try:
                 wishes.confirm(user=request.user, token=token, password=form.cleaned_data["password"])
@@ -74,7 +74,7 @@ def forgotten(request: HttpRequest) -> HttpResponseBase:
     form = ForgottenForm(request.POST or None)
     sent = False
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
         if form.is_valid():
             wishes.forgotten(form.cleaned_data["named"].strip())
             sent = True

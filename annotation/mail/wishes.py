@@ -13,7 +13,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.mail.letters import CONFIRM_DAYS, CONFIRMS, ENDS, NOTICES, WORK
 from annotation.models import User
 from annotation.people.log_in import may_use_password
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 from annotation.people.own_passwords import has_to_choose
 
 WISHES = {NOTICES: "mail_notices", WORK: "mail_work"}
@@ -44,7 +44,7 @@ def confirm(*, user: User, token: str, password: str) -> None:
         raise InputError(_("That is not your password."), where="password")
     stored = User.objects.filter(pk=user.pk, email=email, email_confirmed_at__isnull=True)
     if stored.update(email_confirmed_at=timezone.now()):
-        audit.record(project=None, actor=user, action="account.email_confirmed", target=name_of(user))
+        audit.record(project=None, actor=user, action="account.email_confirmed", target=audit_name(user))
 
 
 def forgotten(named: str) -> None:

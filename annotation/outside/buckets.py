@@ -202,7 +202,7 @@ SHA256 = "x-amz-meta-sha256"
 _PLAIN_MD5 = 32
 
 
-class Found(NamedTuple):
+class ObjectInfo(NamedTuple):
     """An object. `sha256` is what its writer wrote beside it, "" for nothing."""
 
     key: str
@@ -223,9 +223,9 @@ class Bucket:
     def __exit__(self, *_: object) -> None:
         self._requests.close()
 
-    def found(
+    def list_objects(
         self, prefix: str, *, at_most: int | None = None, seconds: float = LIST_SECONDS
-    ) -> Iterator[Found]:
+    ) -> Iterator[ObjectInfo]:
         """The objects whose key begins so, in the order of their keys."""
         in_time = deadline(seconds)
         asked = {"list-type": "2", "prefix": prefix, "max-keys": str(min(at_most or 1000, 1000))}
@@ -239,7 +239,7 @@ class Bucket:
             is_quoted = page.findtext("EncodingType") == "url"
             for entry in page.iter("Contents"):
                 key = entry.findtext("Key") or ""
-                yield Found(
+                yield ObjectInfo(
                     unquote_plus(key) if is_quoted else key,
                     _size(entry.findtext("Size") or ""),
                     (entry.findtext("ETag") or "").strip('"'),
@@ -254,16 +254,16 @@ class Bucket:
                 raise unreadable()
             asked["continuation-token"] = token
 
-    def look(self, key: str) -> Found | None:
+    def head(self, key: str) -> ObjectInfo | None:
         """One object; None where there is none."""
         answer = self._requests.send("HEAD", key, missing_is_none=True)
         if answer is None:
             return None
         size = answer.headers.get("content-length", "")
         etag = answer.headers.get("etag", "").strip('"')
-        return Found(key, _size(size or "0"), etag, answer.headers.get(SHA256, ""))
+        return ObjectInfo(key, _size(size or "0"), etag, answer.headers.get(SHA256, ""))
 
-    def pieces(self, found: Found) -> Iterator[bytes]:
+    def chunks(self, found: ObjectInfo) -> Iterator[bytes]:
         """The content, as it was when it was found: raises ConflictError where it is changed meanwhile."""
         for start in range(0, found.size, PIECE):
             end = min(start + PIECE, found.size)

@@ -14,7 +14,7 @@ from annotation.common.locks import locked_project
 from annotation.common.one_line import checked_line
 from annotation.errors import ConflictError, InputError
 from annotation.models import BucketFile, BucketSync, Connection, Project, User
-from annotation.outside.buckets import Bucket, Found, Place
+from annotation.outside.buckets import Bucket, ObjectInfo, Place
 from annotation.outside.circles import refuse_circle
 from annotation.outside.hub import DataSet, Repository
 from annotation.outside.net import check_url
@@ -107,15 +107,15 @@ def delete_connection(*, connection: Connection, actor: User) -> None:
         connection.delete()
 
 
-def listed(*, connection: Connection, below: str) -> tuple[list[Found], bool]:
+def list_folder(*, connection: Connection, below: str) -> tuple[list[ObjectInfo], bool]:
     """The first objects of this folder in that of the connection, and whether there are more. Outside of any
     transaction.
 
     Raises InputError for what is no folder, and as `try_connection` does.
     """
     prefix = connection.prefix + folder(below, where="folder")
-    with place_of(connection) as place:
-        found = list(place.found(prefix, at_most=limits.LISTED + 1, seconds=PAGE_SECONDS))
+    with store_of(connection) as place:
+        found = list(place.list_objects(prefix, at_most=limits.LISTED + 1, seconds=PAGE_SECONDS))
     return found[: limits.LISTED], len(found) > limits.LISTED
 
 
@@ -124,11 +124,11 @@ def try_connection(*, connection: Connection) -> int:
 
     Raises NetError, InputError and others as `annotation.outside.buckets` does.
     """
-    with place_of(connection) as bucket:
-        return len(list(bucket.found(connection.prefix, at_most=TRY_BYTES, seconds=PAGE_SECONDS)))
+    with store_of(connection) as bucket:
+        return len(list(bucket.list_objects(connection.prefix, at_most=TRY_BYTES, seconds=PAGE_SECONDS)))
 
 
-def place_of(connection: Connection) -> Bucket | Repository:
+def store_of(connection: Connection) -> Bucket | Repository:
     """Where files are read, whatever it is. Raises InputError where the stored secret can no longer be read,
     or this server asks no Hub.
     """

@@ -25,7 +25,7 @@ from annotation.outside.buckets import (
     CHANGED_MEANWHILE,
     LIST_SECONDS,
     NO_SUCH_OBJECT,
-    Found,
+    ObjectInfo,
     checked_key,
     deadline,
     unreadable,
@@ -91,9 +91,9 @@ class Repository:
     def __exit__(self, *_: object) -> None:
         """The library keeps its connections for all."""
 
-    def found(
+    def list_objects(
         self, prefix: str, *, at_most: int | None = None, seconds: float = LIST_SECONDS
-    ) -> Iterator[Found]:
+    ) -> Iterator[ObjectInfo]:
         """The files of this folder, "" for all, and of those in it."""
         in_time = deadline(seconds)
         folder, count = prefix.rstrip("/"), 0
@@ -111,13 +111,13 @@ class Repository:
                 count += 1
                 yield file
 
-    def look(self, key: str) -> Found | None:
+    def head(self, key: str) -> ObjectInfo | None:
         """One file; None where there is none."""
         with _said(self._at):
             entries = self._api.get_paths_info(paths=[checked_key(key)], **self._named)
         return next((file for entry in entries if (file := _found(entry)) and file.key == key), None)
 
-    def pieces(self, found: Found) -> Iterator[bytes]:
+    def chunks(self, found: ObjectInfo) -> Iterator[bytes]:
         """The content, as it was when it was found: raises ConflictError where it is changed meanwhile."""
         with OwnFolder("hub") as folder:
             with _said(self._at):
@@ -129,7 +129,7 @@ class Repository:
                     library_name="hypac",
                     **self._named,
                 )
-            if not holds(Path(path), found):
+            if not has_content(Path(path), found):
                 raise CHANGED_MEANWHILE.error(raised_as=ConflictError, where="key")
             with open(path, "rb") as content:
                 while block := content.read(BLOCK):
@@ -169,7 +169,7 @@ class Repository:
         return str(made.commit_url)
 
 
-def holds(path: Path, found: Found) -> bool:
+def has_content(path: Path, found: ObjectInfo) -> bool:
     """Whether a file of this machine has the size and content of one that was found: its `etag` is the
     SHA-256 of a large file, of a small one what Git names it by.
     """
@@ -185,14 +185,14 @@ def holds(path: Path, found: Found) -> bool:
     return found.etag in (large.hexdigest(), small.hexdigest())
 
 
-def _found(entry: Any) -> Found | None:
+def _found(entry: Any) -> ObjectInfo | None:
     """None for a folder."""
     if not hasattr(entry, "blob_id"):
         return None
     if type(entry.size) is not int or entry.size < 0:
         raise unreadable()
     sha256 = entry.lfs.sha256 if entry.lfs else ""
-    return Found(str(entry.path), entry.size, sha256 or str(entry.blob_id), sha256)
+    return ObjectInfo(str(entry.path), entry.size, sha256 or str(entry.blob_id), sha256)
 
 
 @cache

@@ -46,7 +46,7 @@ def decrypt(stored: str, *, where: str = "") -> str:
         raise LOST.error(raised_as=InputError, where=where) from None
 
 
-def encrypt_anew(stored: str, *, where: str = "") -> str:
+def reencrypt(stored: str, *, where: str = "") -> str:
     """`stored` under the first key. Raises InputError where no key fits any more."""
     return encrypt(decrypt(stored, where=where))
 

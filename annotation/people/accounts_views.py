@@ -23,7 +23,7 @@ from annotation.common.mail import ask_to_confirm, is_on
 from annotation.errors import HypacError
 from annotation.models import User
 from annotation.models.projects import LONG_COLUMNS
-from annotation.people import attempt_limits as attempts, own_data
+from annotation.people import attempt_limits, own_data
 from annotation.people.attempt_limits import throttled
 from annotation.people.erase import erase_person, erasure_in_words
 from annotation.people.forms import AccountDetailsForm, ChangePasswordForm, ResetPasswordForm
@@ -33,7 +33,7 @@ from annotation.people.password_links import chose_before_link, link_in_words, t
 from annotation.people.second_factor import steps
 from annotation.people.second_factor.change import note
 from annotation.people.second_factor.forms import PasswordForm
-from annotation.people.second_factor.having import has_one
+from annotation.people.second_factor.policy import has_second_factor
 from annotation.people.sessions import end_others
 from annotation.people.sign_on import log_out_address
 from annotation.people.sign_on_views import ID_TOKEN, SIGNED_ON_AT, address_here
@@ -64,10 +64,10 @@ class _LoginView(auth_views.LoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         user, wanted = cast(User, form.get_user()), self.get_success_url()
-        if has_one(user):
+        if has_second_factor(user):
             steps.begin(self.request, user, wanted)
             return redirect("second_step")
-        steps.enter(self.request, user)
+        steps.log_in(self.request, user)
         return redirect(wanted)
 
     def form_invalid(self, form: Any) -> HttpResponse:
@@ -82,7 +82,7 @@ class _LoginView(auth_views.LoginView):
         return limit - failures if failures >= limit / 2 else None
 
     def get_redirect_url(self, *args: Any, **kwargs: Any) -> str:
-        return steps.to_look_at(super().get_redirect_url(*args, **kwargs))
+        return steps.safe_next(super().get_redirect_url(*args, **kwargs))
 
 
 @public("GET", "POST")
@@ -147,7 +147,7 @@ def password(request: HttpRequest) -> HttpResponseBase:
         )
         return redirect("account")
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
     return _PasswordView.as_view()(request)
 
 
@@ -180,7 +180,7 @@ def account(request: HttpRequest) -> HttpResponseBase:
             "mail_is_on": is_on(),
             "provider": "" if may_use_password(user) else settings.HYPAC_OIDC_NAME,
             "reset_link": link_in_words(user) if chose_before_link(user) else "",
-            "has_second_factor": has_one(user),
+            "has_second_factor": has_second_factor(user),
             **invitations_shown(user),
         },
     )
@@ -263,7 +263,7 @@ class _ResetView(auth_views.PasswordResetConfirmView):
 def reset(request: HttpRequest, uidb64: str, token: str) -> HttpResponseBase:
     """Where the link leads that an owner made for somebody who lost their password."""
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
     response = _ResetView.as_view()(request, uidb64=uidb64, token=token)
     response.headers["Referrer-Policy"] = "strict-origin"
     return response

@@ -165,10 +165,10 @@ def locked(request: HttpRequest, *_of_axes: Any) -> HttpResponse:
 
 
 def too_many(request: HttpRequest, template: str, wait: int, *, status: int = 429) -> HttpResponse:
-    return told_to_wait(render(request, template, {"seconds": wait}), wait, status=status)
+    return with_retry_after(render(request, template, {"seconds": wait}), wait, status=status)
 
 
-def told_to_wait(response: Answer, wait: int, *, status: int = 429) -> Answer:
+def with_retry_after(response: Answer, wait: int, *, status: int = 429) -> Answer:
     response.status_code = status
     response.headers["Retry-After"] = str(wait)
     return response

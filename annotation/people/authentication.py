@@ -17,7 +17,7 @@ from rest_framework.request import Request
 
 from annotation.common.api.throttling import WrongTokens
 from annotation.models import ApiToken, User
-from annotation.people.tokens import holds, note_use
+from annotation.people.tokens import is_valid, note_use
 
 
 class TokenAuthentication(auth.TokenAuthentication):
@@ -47,7 +47,7 @@ class TokenAuthentication(auth.TokenAuthentication):
         except (UnicodeDecodeError, binascii.Error):
             digest = ""
         known = ApiToken.objects.select_related("user", "project").filter(digest=digest).first()
-        if known is None or not holds(known):
+        if known is None or not is_valid(known):
             raise AuthenticationFailed(_("This token does not hold: it is wrong, expired or revoked."))
         note_use(known)
         return known.user, known

@@ -20,7 +20,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from annotation.common import audit, once
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 from annotation.people.sessions import end_by_provider, note_ended
 from annotation.people.sign_on import FAILURES, SIGNED_BY, provider
 
@@ -72,7 +72,7 @@ def log_out(token: str) -> None:
                 project=None,
                 actor=None,
                 action="account.sessions_ended",
-                target=name_of(user),
+                target=audit_name(user),
                 data={"user": user.pk, "sessions": count},
             )
 

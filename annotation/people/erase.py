@@ -37,7 +37,7 @@ from annotation.models import (
     SignOnSession,
     User,
 )
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 from annotation.people.own_data import sessions_of
 from annotation.people.second_factor.change import PASSKEY_ACTIONS, forget
 from annotation.ports import routing_port
@@ -116,7 +116,7 @@ def erase_person(*, user: User, actor: User | None, typed: str) -> Erased:
             return Erased(user.username, work.count(), routing_port().files_naming(user=user), now=False)
         _refuse(user, has_others=bool(locked))
         erased = Erased(number_of(user), work.count(), routing_port().files_naming(user=user), now=True)
-        before, address = name_of(user), user.email
+        before, address = audit_name(user), user.email
         _leave_projects(user, actor)
         _forget_elsewhere(user, sessions)
         _empty(user)
@@ -125,7 +125,7 @@ def erase_person(*, user: User, actor: User | None, typed: str) -> Erased:
             project=None,
             actor=actor,
             action=ERASED,
-            target=name_of(user),
+            target=audit_name(user),
             data={"user": user.pk, "labels": erased.labels, "files": erased.files},
         )
     return erased
@@ -168,7 +168,7 @@ def _leave_projects(user: User, actor: User | None) -> None:
             project=membership.project,
             actor=actor,
             action="member.removed",
-            target=name_of(user),
+            target=audit_name(user),
             data={"role": membership.role, "user": user.pk},
         )
         membership.delete()
@@ -240,7 +240,7 @@ def _rename_in_audit(user: User, before: str, address: str) -> None:
     redacted = {"redactions": F("redactions") + 1}
     about = AuditEvent.objects.filter(Q(target=before) | Q(data__user=user.pk, target__startswith="user:"))
     targets = set(about.order_by().values_list("target", flat=True).distinct()) | {before}
-    about.update(target=name_of(user), **redacted)
+    about.update(target=audit_name(user), **redacted)
     # What they called a passkey ("Ann's phone") is in the event of it.
     for event in AuditEvent.objects.filter(action__in=PASSKEY_ACTIONS, data__user=user.pk).order_by("pk"):
         left = {key: value for key, value in event.data.items() if key != "name"}

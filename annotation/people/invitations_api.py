@@ -15,7 +15,7 @@ from annotation.common.api.conditional import created
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import NotAllowedError
 from annotation.models import Invitation, Membership, User
-from annotation.people import invitations as service
+from annotation.people import invitations
 from annotation.people.invitations import accept, decline, invitations_to, of_projects
 from annotation.permissions import LEADERS
 
@@ -23,10 +23,14 @@ from annotation.permissions import LEADERS
 class NewInvitation(serializers.Serializer[Any]):
     role = serializers.ChoiceField(choices=Membership.Role.choices)
     max_uses = serializers.IntegerField(
-        required=False, default=1, min_value=1, max_value=service.MAX_USES, help_text="For how many people."
+        required=False,
+        default=1,
+        min_value=1,
+        max_value=invitations.MAX_USES,
+        help_text="For how many people.",
     )
     days = serializers.IntegerField(
-        required=False, default=7, min_value=1, max_value=service.MAX_DAYS, help_text="How long it holds."
+        required=False, default=7, min_value=1, max_value=invitations.MAX_DAYS, help_text="How long it holds."
     )
     note = serializers.CharField(required=False, allow_blank=True, default="", max_length=200)
     email = serializers.EmailField(
@@ -43,7 +47,7 @@ class InvitationBody(serializers.Serializer[Any]):
         allow_null=True, help_text="Of the person to whom it is addressed; null: whoever has the link."
     )
     role = serializers.ChoiceField(choices=Membership.Role.choices)
-    state = serializers.ChoiceField(choices=list(service.STATES_IN_WORDS))
+    state = serializers.ChoiceField(choices=list(invitations.STATES_IN_WORDS))
     note = serializers.CharField(allow_blank=True)
     uses = serializers.IntegerField()
     max_uses = serializers.IntegerField()
@@ -73,7 +77,7 @@ class InvitationList(ProjectView):
         """
         body = self.parsed(NewInvitation)
         self.refuse_to_hand_on(body["role"])
-        invitation, token = service.create_invitation(
+        invitation, token = invitations.create_invitation(
             project=self.access.project, actor=self.access.user, **body
         )
         link = request.build_absolute_uri(reverse("join_link", args=[token]))
@@ -92,7 +96,7 @@ class InvitationDetail(ProjectView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, invitation_id: int) -> Response:
         """Take it back; who has joined with it stays."""
-        service.revoke_invitation(invitation=self._find(invitation_id), actor=self.access.user)
+        invitations.revoke_invitation(invitation=self._find(invitation_id), actor=self.access.user)
         return Response(status=204)
 
     def _find(self, invitation_id: int) -> Invitation:
@@ -107,7 +111,7 @@ def invitation_content(invitation: Invitation) -> dict[str, Any]:
         "id": invitation.pk,
         "username": invitation.user.get_username() if invitation.user else None,
         "role": invitation.role,
-        "state": service.state_of(invitation),
+        "state": invitations.state_of(invitation),
         "note": invitation.note,
         "uses": invitation.uses,
         "max_uses": invitation.max_uses,

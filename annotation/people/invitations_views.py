@@ -17,7 +17,7 @@ from annotation.common.access import ProjectRequest, needs, public, refusals_as_
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Invitation, Membership, User
-from annotation.people import attempt_limits as attempts, invitations as service
+from annotation.people import attempt_limits, invitations
 from annotation.people.attempt_limits import throttled
 from annotation.people.forms import InvitationForm, JoinForm
 from annotation.people.invitations import accept, decline, invitations_to, of_projects
@@ -35,7 +35,7 @@ def invitation_new(request: ProjectRequest) -> HttpResponseBase:
     form = InvitationForm(request.POST, prefix="invite")
     if form.is_valid():
         try:
-            invitation, token = service.create_invitation(
+            invitation, token = invitations.create_invitation(
                 project=request.access.project, actor=request.user, **form.cleaned_data
             )
         except HypacError as error:
@@ -54,7 +54,7 @@ def invitation_revoke(request: ProjectRequest, invitation_id: int) -> HttpRespon
     project = request.access.project
     invitation = get_object_or_404(Invitation, pk=invitation_id, project=project)
     with refusals_as_messages(request):
-        service.revoke_invitation(invitation=invitation, actor=request.user)
+        invitations.revoke_invitation(invitation=invitation, actor=request.user)
         messages.success(request, _("The invitation is taken back. Who has joined with it stays."))
     return redirect("members", project.slug)
 
@@ -63,7 +63,7 @@ def invitation_revoke(request: ProjectRequest, invitation_id: int) -> HttpRespon
 @throttled
 def join_link(request: HttpRequest, token: str) -> HttpResponseBase:
     """What the link leads to. Looking at it changes nothing."""
-    return _page(request, service.find_invitation(token), token=token)
+    return _page(request, invitations.find_invitation(token), token=token)
 
 
 @public("GET", "POST")
@@ -76,13 +76,13 @@ def join(request: HttpRequest) -> HttpResponseBase:
     """
     if request.method != "POST":
         kept = request.session.get(IN_SESSION)
-        return _page(request, service.of_projects().filter(pk=kept).first() if kept else None)
+        return _page(request, invitations.of_projects().filter(pk=kept).first() if kept else None)
     token = request.POST.get("token", "")
     if token:
-        invitation = service.find_invitation(token)
+        invitation = invitations.find_invitation(token)
     else:
         kept = request.session.get(IN_SESSION)
-        invitation = service.of_projects().filter(pk=kept).first() if kept else None
+        invitation = invitations.of_projects().filter(pk=kept).first() if kept else None
     if invitation is None:
         return _page(request, None)
     if not request.user.is_authenticated:
@@ -91,7 +91,7 @@ def join(request: HttpRequest) -> HttpResponseBase:
             return redirect(f"{reverse('login')}?next={reverse('join')}")
         return _with_new_account(request, invitation, token)
     try:
-        service.accept(invitation=invitation, user=request.user)
+        invitations.accept(invitation=invitation, user=request.user)
     except OwnPasswordError:
         request.session[IN_SESSION] = invitation.pk
         return password_first(request, invitation)
@@ -104,9 +104,9 @@ def _with_new_account(request: HttpRequest, invitation: Invitation, token: str) 
     form = JoinForm(request.POST)
     if not form.is_valid():
         return _page(request, invitation, token=token, form=form)
-    attempts.count(request)
+    attempt_limits.count(request)
     try:
-        membership = service.accept_with_new_account(
+        membership = invitations.accept_with_new_account(
             invitation=invitation,
             username=form.cleaned_data["username"],
             email=form.cleaned_data["email"],
@@ -139,7 +139,7 @@ def _page(
     status = 404
     if invitation is not None:
         context["invitation"] = invitation
-        context["refusal"] = service.refusal(invitation)
+        context["refusal"] = invitations.refusal(invitation)
         context["role_in_words"] = dict(ROLES_IN_WORDS)[Membership.Role(invitation.role)]
         status = 410 if context["refusal"] else 200
         if request.user.is_authenticated:

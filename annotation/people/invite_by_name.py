@@ -109,7 +109,7 @@ def _store(invitations: list[Invitation]) -> list[Invitation]:
         invitation.expires_at = ends
     Invitation.objects.bulk_create(invitations, batch_size=500)
     audit.record_all(
-        audit.made(
+        audit.new_event(
             project=invitation.project,
             actor=invitation.created_by,
             action="invitation.made",

@@ -34,7 +34,7 @@ def may_use_password(user: User) -> bool:
     return user.sign_on is None and (allowed == "everybody" or (allowed == "staff" and runs_server))
 
 
-def holds_still(user: User) -> bool:
+def may_use_tokens(user: User) -> bool:
     """Whether tokens of `user` are good: those of whom the provider vouches for end after a while without a
     log-in there.
     """

@@ -87,7 +87,7 @@ def change_role(*, project: Project, actor: User | None, user: User, role: str) 
             project=project,
             actor=actor,
             action="member.role_changed",
-            target=name_of(user),
+            target=audit_name(user),
             data={"from": before, "to": role, "user": user.pk},
         )
     return membership
@@ -109,7 +109,7 @@ def remove_member(*, project: Project, actor: User, user: User) -> None:
             project=project,
             actor=actor,
             action="member.removed",
-            target=name_of(user),
+            target=audit_name(user),
             data={"role": membership.role, "user": user.pk},
         )
 
@@ -134,7 +134,7 @@ def set_active(*, project: Project, actor: User | None, user: User, active: bool
             project=project,
             actor=actor,
             action="member.activated" if active else "member.deactivated",
-            target=name_of(user),
+            target=audit_name(user),
             data={"role": membership.role, "user": user.pk},
         )
     return membership
@@ -166,7 +166,7 @@ def set_limits(
             project=project,
             actor=actor,
             action="member.limits_changed",
-            target=name_of(user),
+            target=audit_name(user),
             data={name: [before[name], limits[name]] for name in limits if before[name] != limits[name]},
         )
     return membership
@@ -213,7 +213,7 @@ def is_member_already(user: User) -> InputError:
     return InputError(_("%(name)s is a member already.") % {"name": user.username}, where="username")
 
 
-def name_of(user: User) -> str:
+def audit_name(user: User) -> str:
     """How the audit trail names a person. Names can change: what is to be found again is in `data`, by id."""
     return f"user:{user.username}"[:120]
 
@@ -288,7 +288,7 @@ def join(
                 project=project,
                 actor=actor,
                 action="member.added",
-                target=name_of(user),
+                target=audit_name(user),
                 data={"role": role, "user": user.pk},
             )
     except IntegrityError:
@@ -309,7 +309,7 @@ def _save_account(user: User, *, project: Project | None, actor: User | None) ->
     """Inside a transaction. Whoever makes an account may know its password."""
     user.password_chosen_at, user.made_in = None, project.pk if project else None
     save_new(user)
-    audit.record(project=project, actor=actor, action="account.created", target=name_of(user))
+    audit.record(project=project, actor=actor, action="account.created", target=audit_name(user))
 
 
 def _locked_membership(project: Project, user: User) -> Membership:

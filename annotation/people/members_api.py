@@ -14,7 +14,7 @@ from annotation.common.api.conditional import created
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.money import MoneyField, in_full
 from annotation.models import Membership
-from annotation.people import members as service
+from annotation.people import members
 from annotation.people.invitations_api import InvitationBody, invitation_content
 from annotation.people.invite_by_name import invite_person
 from annotation.people.queries import Work, person
@@ -36,10 +36,10 @@ class MemberChanges(serializers.Serializer[Any]):
     role = serializers.ChoiceField(required=False, choices=Membership.Role.choices)
     active = serializers.BooleanField(required=False, help_text="Without it they can do nothing here.")
     max_labels = serializers.IntegerField(
-        required=False, allow_null=True, min_value=0, max_value=service.LARGEST_LIMIT
+        required=False, allow_null=True, min_value=0, max_value=members.LARGEST_LIMIT
     )
     max_per_day = serializers.IntegerField(
-        required=False, allow_null=True, min_value=0, max_value=service.LARGEST_LIMIT
+        required=False, allow_null=True, min_value=0, max_value=members.LARGEST_LIMIT
     )
 
 
@@ -113,7 +113,7 @@ class MemberDetail(ProjectView):
         body, found = self.parsed(MemberChanges), self._find(user_id)
         if "role" in body or "active" in body:
             self.refuse_to_hand_on(body.get("role", found.role), found.role)
-        membership = service.change_member(
+        membership = members.change_member(
             project=self.access.project, actor=self.access.user, user=found.user, **body
         )
         return Response(_content(membership))
@@ -125,7 +125,7 @@ class MemberDetail(ProjectView):
         """
         found = self._find(user_id)
         self.refuse_to_hand_on(found.role)
-        service.remove_member(project=self.access.project, actor=self.access.user, user=found.user)
+        members.remove_member(project=self.access.project, actor=self.access.user, user=found.user)
         return Response(status=204)
 
     def _find(self, user_id: int) -> Membership:

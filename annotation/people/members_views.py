@@ -14,14 +14,15 @@ from annotation.common.attempts import TooManyAttemptsError
 from annotation.common.forms import add_error
 from annotation.common.replaced_labels import names_as_given
 from annotation.errors import HypacError
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.models import Membership, User
-from annotation.people import attempt_limits as attempts, members as service
-from annotation.people.attempt_limits import told_to_wait
+from annotation.people import attempt_limits
+from annotation.people.attempt_limits import with_retry_after
 from annotation.people.forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm
 from annotation.people.invitations import OPEN, STATES_IN_WORDS, state_of
 from annotation.people.invite_by_name import invite_person
 from annotation.people.log_in import has_passwords
+from annotation.people.members import change_role, create_account, remove_member, set_active, set_limits
 from annotation.people.password_links import HOURS, reset_link, why_no_link
 from annotation.people.queries import SORTS, labels_per_day, latest_labels, of_a_sample, people, person
 from annotation.permissions import access_to
@@ -64,7 +65,7 @@ def member_add(request: ProjectRequest) -> HttpResponseBase:
             invite_person(project=request.access.project, actor=request.user, **form.cleaned_data)
         except TooManyAttemptsError as error:
             add_error(form, error)
-            return told_to_wait(members_page(request, add=form), error.wait)
+            return with_retry_after(members_page(request, add=form), error.wait)
         except HypacError as error:
             add_error(form, error)
         else:
@@ -79,9 +80,9 @@ def member_create(request: ProjectRequest) -> HttpResponseBase:
     """The password is in this answer and nowhere else: no redirect, no message that is stored."""
     form = AccountForm(request.POST, prefix="new")
     if form.is_valid():
-        attempts.count(request)
+        attempt_limits.count(request)
         try:
-            membership, password = service.create_account(
+            membership, password = create_account(
                 project=request.access.project, actor=request.user, **form.cleaned_data
             )
         except HypacError as error:
@@ -110,7 +111,7 @@ def member_role(request: ProjectRequest, user_id: int) -> HttpResponseBase:
         messages.error(request, _("Choose one of the roles."))
     else:
         with refusals_as_messages(request):
-            service.change_role(
+            change_role(
                 project=request.access.project, actor=request.user, user=user, role=form.cleaned_data["role"]
             )
             messages.success(request, _("The role of %(name)s is changed.") % {"name": user.username})
@@ -124,7 +125,7 @@ def member_limits(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     if not form.is_valid():
         return _member_page(request, membership, limits=form)
     with refusals_as_messages(request):
-        service.set_limits(
+        set_limits(
             project=request.access.project, actor=request.user, user=membership.user, **form.cleaned_data
         )
         messages.success(request, _("The limits of %(name)s are saved.") % {"name": membership.user.username})
@@ -136,7 +137,7 @@ def member_active(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     user = _membership(request, user_id).user
     active = request.POST.get("active") == "1"
     with refusals_as_messages(request):
-        service.set_active(project=request.access.project, actor=request.user, user=user, active=active)
+        set_active(project=request.access.project, actor=request.user, user=user, active=active)
         words = _("%(name)s is active again.") if active else _(
             "%(name)s can do nothing here until you let them. Their labels stay."
         )  # fmt: skip
@@ -161,7 +162,7 @@ def member_reset(request: ProjectRequest, user_id: int) -> HttpResponseBase:
 def member_remove(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     user = _membership(request, user_id).user
     with refusals_as_messages(request):
-        service.remove_member(project=request.access.project, actor=request.user, user=user)
+        remove_member(project=request.access.project, actor=request.user, user=user)
         messages.success(
             request, _("%(name)s no longer takes part. Their labels stay.") % {"name": user.username}
         )
@@ -212,7 +213,7 @@ def _member_page(
         labels, kept_back = latest_labels(project, user)
         context |= {
             "labels": [
-                (label, in_words(label.value, names), label.lead_time_ms and label.lead_time_ms / 1000)
+                (label, label_in_words(label.value, names), label.lead_time_ms and label.lead_time_ms / 1000)
                 for label in labels
             ],
             "kept_back": kept_back,

@@ -22,7 +22,7 @@ from annotation.common import audit
 from annotation.errors import NotAllowedError
 from annotation.models import Membership, Project, User
 from annotation.people.log_in import may_use_password
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 from annotation.people.second_factor.change import note
 
 
@@ -61,7 +61,7 @@ def reset_link(*, project: Project, actor: User, user: User) -> tuple[str, str]:
             project=project,
             actor=actor,
             action="account.reset_link_made",
-            target=name_of(user),
+            target=audit_name(user),
             data={"user": user.pk},
         )
     return urlsafe_base64_encode(force_bytes(user.pk)), tokens.make_token(user)
@@ -85,7 +85,7 @@ def chose_before_link(user: User) -> bool:
     return made is not None and (chosen is None or chosen < made)
 
 
-def shall_hear_of_link(user: User, *, last_login: datetime | None) -> bool:
+def should_hear_of_link(user: User, *, last_login: datetime | None) -> bool:
     """Whether they have not been told at a log-in yet."""
     made = user.reset_link_at
     return made is not None and (last_login is None or last_login < made) and chose_before_link(user)

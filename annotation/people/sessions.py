@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from annotation.common import audit, once
 from annotation.models import SignOnSession, User
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 
 _LONGEST = 255
 # As long as a log-in may be under way here after the provider let somebody in: the way back, and ten minutes
@@ -29,7 +29,7 @@ def end_all(user: User) -> None:
     user.refresh_from_db(fields=["sessions_ended"])
 
 
-def stay(request: HttpRequest, user: User) -> None:
+def keep_current(request: HttpRequest, user: User) -> None:
     """Go on with the session at hand, under a new name, after `end_all` of this very `user`."""
     before = request.session.session_key
     update_session_auth_hash(request, user)
@@ -45,10 +45,10 @@ def end_others(request: HttpRequest, user: User) -> None:
             project=None,
             actor=user,
             action="account.other_sessions_ended",
-            target=name_of(user),
+            target=audit_name(user),
             data={"user": user.pk},
         )
-    stay(request, user)
+    keep_current(request, user)
 
 
 def note_sign_on(request: HttpRequest, user: User, *, sid: object, ends_at: datetime) -> None:

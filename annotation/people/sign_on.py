@@ -26,9 +26,9 @@ from requests import RequestException
 from annotation.common import audit
 from annotation.errors import HypacError, NotAllowedError
 from annotation.models import Membership, Project, User, usernames
-from annotation.people.members import change_role, join, name_of, save_new, set_active
+from annotation.people.members import audit_name, change_role, join, save_new, set_active
 from annotation.people.second_factor.change import forget as forget_second_factor, note
-from annotation.people.second_factor.having import has_one
+from annotation.people.second_factor.policy import has_second_factor
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +185,7 @@ def _linked(who: str, claims: Claims, shown: User | None) -> User | None:
     if len(found) != 1 or not _one_mailbox(found[0].email, claims["email"]):
         return None
     user = found[0]
-    if has_one(user) and user != shown:
+    if has_second_factor(user) and user != shown:
         raise SecondStepFirstError(user)
     user.sign_on = who
     user.set_unusable_password()  # which ends its sessions and tokens
@@ -205,7 +205,7 @@ def _made(who: str, claims: Claims) -> User:
     user = User(username=_free_name(claims), sign_on=who, password_chosen_at=timezone.now())
     user.set_unusable_password()
     save_new(user)
-    audit.record(project=None, actor=user, action="account.signed_on_first", target=name_of(user))
+    audit.record(project=None, actor=user, action="account.signed_on_first", target=audit_name(user))
     return user
 
 

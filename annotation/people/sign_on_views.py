@@ -23,7 +23,7 @@ from annotation.common.access import public
 from annotation.errors import HypacError
 from annotation.models import User
 from annotation.people import back_channel, sessions
-from annotation.people.attempt_limits import LinkThrottle, throttled, told_to_wait
+from annotation.people.attempt_limits import LinkThrottle, throttled, with_retry_after
 from annotation.people.log_in import SIGN_ON_BACKEND, has_sign_on
 from annotation.people.second_factor import steps
 from annotation.people.sign_on import (
@@ -76,7 +76,7 @@ def sign_on_done(request: HttpRequest) -> HttpResponseBase:
 
 def link(request: HttpRequest, user: User) -> HttpResponseBase:
     """Go on where a second step came first, which `user` has just shown."""
-    kept = steps.taken(request)
+    kept = steps.pop_pending(request)
     return _enter(request, **kept["by_provider"], wanted=kept["next"], shown=user)
 
 
@@ -121,7 +121,7 @@ def sign_on_log_out(request: HttpRequest) -> HttpResponseBase:
     _only_with_sign_on()
     throttle = _LogOutThrottle()
     if not throttle.allow_request(cast(Any, request), cast(Any, None)):
-        return told_to_wait(_log_out_refused(), int(throttle.wait() or 60))
+        return with_retry_after(_log_out_refused(), int(throttle.wait() or 60))
     try:
         back_channel.log_out(_logout_token(request))
     except back_channel.RefusedError as error:

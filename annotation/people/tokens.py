@@ -17,7 +17,7 @@ from annotation.common.one_line import checked_line
 from annotation.errors import InputError
 from annotation.models import ApiToken, Membership, Project, User
 from annotation.models.people import stamp
-from annotation.people.log_in import holds_still
+from annotation.people.log_in import may_use_tokens
 from annotation.people.members import check_role
 
 MOST_TOKENS = 100
@@ -85,12 +85,12 @@ def revoke_token(*, token: ApiToken, actor: User) -> None:
             )
 
 
-def holds(token: ApiToken) -> bool:
+def is_valid(token: ApiToken) -> bool:
     return (
         token.expiry > timezone.now()
         and token.user.is_active
         and token.password_stamp == stamp(token.user.password)
-        and holds_still(token.user)
+        and may_use_tokens(token.user)
     )
 
 

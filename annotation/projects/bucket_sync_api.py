@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from annotation.common.api.base import NewestFirst
 from annotation.common.api.schema import Nothing, PageQuery, page_of
-from annotation.imports import bucket_sync as service
+from annotation.imports import bucket_sync
 from annotation.imports.api import FORMAT_LENGTH, Columns, mapping_of
 from annotation.imports.bucket_sync import HowToImport
 from annotation.imports.encodings import ENCODINGS
@@ -121,7 +121,7 @@ class SyncDetail(SyncView):
             body["keep_labels"],
             body["add_duplicates"],
         )
-        saved = service.save_sync(
+        saved = bucket_sync.save_sync(
             connection=connection,
             actor=self.access.user,
             how=how if body["takes"] else None,
@@ -134,7 +134,7 @@ class SyncDetail(SyncView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, connection_id: int) -> Response:
         """End it. What was imported and written stays."""
-        service.end_sync(sync=self.find_sync(connection_id), actor=self.access.user)
+        bucket_sync.end_sync(sync=self.find_sync(connection_id), actor=self.access.user)
         return Response(status=204)
 
 
@@ -146,7 +146,7 @@ class SyncNow(SyncView):
         """Look into the bucket now, and write deliveries whose writing failed."""
         sync = self.find_sync(connection_id)
         self.parsed(Nothing)
-        return accepted(service.look_now(sync=sync, user=self.access.user))
+        return accepted(bucket_sync.look_now(sync=sync, user=self.access.user))
 
 
 class SyncFiles(SyncView):
@@ -160,7 +160,7 @@ class SyncFiles(SyncView):
 
 
 def _content(sync: BucketSync) -> dict[str, Any]:
-    how, last = HowToImport.of(sync.columns).as_stored, service.looks_of(sync).first()
+    how, last = HowToImport.of(sync.columns).as_stored, bucket_sync.looks_of(sync).first()
     return {
         "takes": sync.takes,
         "take_from": sync.take_from,
@@ -171,7 +171,7 @@ def _content(sync: BucketSync) -> dict[str, Any]:
         "next_at": sync.next_at,
         "looked_at": sync.looked_at,
         "writes_since": sync.writes_since,
-        "files": service.counts_of(sync),
+        "files": bucket_sync.counts_of(sync),
         "last_look": last and job_content(last),
     }
 

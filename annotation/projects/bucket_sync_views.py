@@ -12,8 +12,15 @@ from django.utils.translation import gettext as _, gettext_lazy
 from annotation.common import limits
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.errors import HypacError
-from annotation.imports import bucket_sync as service
-from annotation.imports.bucket_sync import HowToImport
+from annotation.imports.bucket_sync import (
+    HowToImport,
+    counts_of,
+    end_sync,
+    look_now,
+    looks_of,
+    save_sync,
+    writings_of,
+)
 from annotation.imports.columns import IMPORT
 from annotation.jobs.progress import job_progress
 from annotation.models import BucketSync, Connection, Job, StoredFile
@@ -143,7 +150,7 @@ def bucket_sync(request: ProjectRequest, connection_id: int) -> HttpResponseBase
     form = SyncForm(request.POST or None, connection=connection, sync=sync)
     if request.method == "POST" and form.is_valid():
         try:
-            service.save_sync(connection=connection, actor=request.user, **form.values())
+            save_sync(connection=connection, actor=request.user, **form.values())
         except HypacError as error:
             form.add_error(error.where if error.where in form.fields else None, error.message)
         else:
@@ -151,16 +158,16 @@ def bucket_sync(request: ProjectRequest, connection_id: int) -> HttpResponseBase
             return redirect("bucket_sync", project.slug, connection.pk)
     context: dict[str, Any] = {"connection": connection, "sync": sync, "form": form}
     if sync is not None:
-        last = service.looks_of(sync).first()
-        unwritten, what_to_do = routing_port().unwritten(sync=sync)
+        last = looks_of(sync).first()
+        unwritten, what_to_do = routing_port().unwritten_deliveries(sync=sync)
         context |= {
-            "counts": service.counts_of(sync),
+            "counts": counts_of(sync),
             "files": sync.files.select_related("job")[: limits.LISTED],
             "most": limits.LISTED,
             "last": last and job_progress(last),
             "unwritten": unwritten,
             "what_to_do": what_to_do,
-            "written": service.writings_of(sync)[: limits.RUNS_LISTED],
+            "written": writings_of(sync)[: limits.RUNS_LISTED],
         }
     return render(request, "annotation/projects/bucket_sync.html", context)
 
@@ -170,7 +177,7 @@ def bucket_sync_now(request: ProjectRequest, connection_id: int) -> HttpResponse
     sync = get_object_or_404(BucketSync, connection=_connection(request, connection_id))
     job = None
     with refusals_as_messages(request):
-        job = service.look_now(sync=sync, user=request.user)
+        job = look_now(sync=sync, user=request.user)
     slug = request.access.project.slug
     return redirect("job", slug, job.pk) if job else redirect("bucket_sync", slug, connection_id)
 
@@ -178,7 +185,7 @@ def bucket_sync_now(request: ProjectRequest, connection_id: int) -> HttpResponse
 @needs("connections.edit", "POST")
 def bucket_sync_end(request: ProjectRequest, connection_id: int) -> HttpResponseBase:
     sync = get_object_or_404(BucketSync, connection=_connection(request, connection_id))
-    service.end_sync(sync=sync, actor=request.user)
+    end_sync(sync=sync, actor=request.user)
     messages.success(request, _("The bucket is not synchronised any more. What was imported stays."))
     return redirect("connections", request.access.project.slug)
 

@@ -18,7 +18,7 @@ from annotation.common.api.schema import Nothing, list_of
 from annotation.imports.fetching import fetch
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.models import Connection
-from annotation.outside import connections as service
+from annotation.outside import connections
 
 VIEW, EDIT = "connections.view", "connections.edit"
 SHOWN = (
@@ -145,7 +145,7 @@ class ConnectionList(ConnectionView):
     def post(self, request: Request, slug: str) -> Response:
         """Nothing is asked of the store yet: `test/` does."""
         body = self.parsed(NewConnection)
-        made = service.create_connection(project=self.access.project, actor=self.access.user, **body)
+        made = connections.create_connection(project=self.access.project, actor=self.access.user, **body)
         return created(connection_content(made), "api_connection", slug=slug, connection_id=made.pk)
 
 
@@ -159,13 +159,13 @@ class ConnectionDetail(ConnectionView):
     def patch(self, request: Request, slug: str, connection_id: int) -> Response:
         """What is left out stays; a new endpoint needs the secret again."""
         connection, body = self.find(connection_id), self.parsed(ConnectionChanges)
-        changed = service.update_connection(connection=connection, actor=self.access.user, **body)
+        changed = connections.update_connection(connection=connection, actor=self.access.user, **body)
         return Response(connection_content(changed))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, connection_id: int) -> Response:
         """What was read from it and delivered to it stays."""
-        service.delete_connection(connection=self.find(connection_id), actor=self.access.user)
+        connections.delete_connection(connection=self.find(connection_id), actor=self.access.user)
         return Response(status=204)
 
 
@@ -177,7 +177,7 @@ class ConnectionTest(ConnectionView):
         """Look into the bucket, now."""
         connection = self.find(connection_id)
         self.parsed(Nothing)
-        return Response({"objects": service.try_connection(connection=connection)})
+        return Response({"objects": connections.try_connection(connection=connection)})
 
 
 class ConnectionListing(ConnectionView):
@@ -187,7 +187,7 @@ class ConnectionListing(ConnectionView):
     def post(self, request: Request, slug: str, connection_id: int) -> Response:
         """Look which objects there are, now: the first of a folder and of those in it."""
         connection, body = self.find(connection_id), self.parsed(Folder)
-        found, more = service.listed(connection=connection, below=body["folder"])
+        found, more = connections.list_folder(connection=connection, below=body["folder"])
         keys = [(entry.key.removeprefix(connection.prefix), entry.size) for entry in found]
         return Response({"results": [{"key": key, "size": size} for key, size in keys], "more": more})
 

@@ -16,7 +16,13 @@ from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.errors import HypacError
 from annotation.imports.fetching import KIND, fetch
 from annotation.models import Connection, Job
-from annotation.outside import connections as service
+from annotation.outside.connections import (
+    create_connection,
+    delete_connection,
+    list_folder,
+    try_connection,
+    update_connection,
+)
 from annotation.permissions import Access
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
@@ -137,7 +143,7 @@ def connection_new(request: ProjectRequest) -> HttpResponseBase:
     if form.is_valid():
         values = form.values() | {"kind": kind}
         try:
-            service.create_connection(project=request.access.project, actor=request.user, **values)
+            create_connection(project=request.access.project, actor=request.user, **values)
         except HypacError as error:
             form.add_refusal(error)
         else:
@@ -153,7 +159,7 @@ def connection_edit(request: ProjectRequest, connection_id: int) -> HttpResponse
     form: ConnectionChangeForm | HubChangeForm = kind(request.POST or None, connection=found)
     if request.method == "POST" and form.is_valid():
         try:
-            service.update_connection(connection=found, actor=request.user, **form.values())
+            update_connection(connection=found, actor=request.user, **form.values())
         except HypacError as error:
             form.add_refusal(error)
         else:
@@ -167,7 +173,7 @@ def connection_edit(request: ProjectRequest, connection_id: int) -> HttpResponse
 def connection_test(request: ProjectRequest, connection_id: int) -> HttpResponseBase:
     found = get_object_or_404(request.access.project.connections, pk=connection_id)
     with refusals_as_messages(request):
-        some = service.try_connection(connection=found)
+        some = try_connection(connection=found)
         words = (
             _("It works; there are objects in it.") if some else _("It works; there is nothing in it yet.")
         )
@@ -178,7 +184,7 @@ def connection_test(request: ProjectRequest, connection_id: int) -> HttpResponse
 @needs("connections.edit", "POST")
 def connection_delete(request: ProjectRequest, connection_id: int) -> HttpResponseBase:
     found = get_object_or_404(request.access.project.connections, pk=connection_id)
-    service.delete_connection(connection=found, actor=request.user)
+    delete_connection(connection=found, actor=request.user)
     messages.success(request, _("The connection is deleted. What was read from it stays."))
     return redirect("connections", request.access.project.slug)
 
@@ -201,7 +207,7 @@ def import_browse(request: ProjectRequest) -> HttpResponseBase:
     connection = _chosen(request, number)
     context: dict[str, Any] = {}
     with refusals_as_messages(request):
-        found, more = service.listed(connection=connection, below=below)
+        found, more = list_folder(connection=connection, below=below)
         keys = [(entry.key.removeprefix(connection.prefix), entry.size) for entry in found]
         context = {"connection": connection, "folder": below, "keys": keys, "more": more, "step": "import"}
     if not context:

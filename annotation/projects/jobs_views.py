@@ -13,7 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
-from annotation.common.spreadsheets import as_text
+from annotation.common.spreadsheets import escape_formula
 from annotation.imports.columns import IMPORT
 from annotation.imports.undo import undo_objection
 from annotation.jobs.context import MAX_PROBLEMS
@@ -82,7 +82,7 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         told = found.problems.values_list("line", "column", "where", "message")
         for line, column, where, message in told.iterator():
             cells = ["" if line is None else str(line), column, where, message]
-            yield writer.writerow([as_text(cell) for cell in cells])  # of somebody's file
+            yield writer.writerow([escape_formula(cell) for cell in cells])  # of somebody's file
         if found.problems.count() >= MAX_PROBLEMS:
             yield writer.writerow(["", "", "", _("These are the first; no more are kept.")])
 

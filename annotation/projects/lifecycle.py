@@ -38,7 +38,7 @@ def archive_project(*, project: Project, actor: User) -> Project:
             audit.record(project=locked, actor=actor, action="project.archived")
             events.emit(project=locked, event="project.archived", data={"url": events.address(locked)})
     # Behind it: a job that is storing something may wait for the project.
-    for job in project.jobs.filter(kind__in=jobs.begun_by_looks(), state__in=jobs.UNFINISHED):
+    for job in project.jobs.filter(kind__in=jobs.on_demand_kinds(), state__in=jobs.UNFINISHED):
         jobs.cancel(job=job)
     # As well: who is storing an answer holds the item, and waits for the project.
     with transaction.atomic():
@@ -102,7 +102,7 @@ def refuse_unfinished_jobs(project: Project) -> None:
     for those that a look at a page begins: nobody who may look alone is to hold this up.
     """
     unfinished = Job.objects.filter(project=project, state__in=jobs.UNFINISHED)
-    job = unfinished.exclude(kind__in=jobs.begun_by_looks()).first()
+    job = unfinished.exclude(kind__in=jobs.on_demand_kinds()).first()
     if job is not None:
         raise ConflictError(
             _("%(job)s is not finished. Wait until it is, or cancel it first.")

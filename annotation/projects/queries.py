@@ -6,7 +6,7 @@ from django.core.cache import cache
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.translation import gettext as _
 
-from annotation.common.query_timeout import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, limit_query_time
 from annotation.labelling.label_queries import labels_of
 from annotation.labelling.queries import waiting_for
 from annotation.models import Item, Job, Label, Project, Skip, StoredFile, User, WorkBatch, WorkItem
@@ -82,7 +82,7 @@ def work_waits(user: User) -> bool:
     known: bool | None = cache.get(key)
     if known is None:
         try:
-            with at_most(BADGE_TAKES_SECONDS):
+            with limit_query_time(BADGE_TAKES_SECONDS):
                 known = _an_item_for(user).exists()
         except TookTooLongError:
             known = False

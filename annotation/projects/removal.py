@@ -71,7 +71,7 @@ def free_slug(project: Project, *, wait: bool) -> None:
         row.update(slug=f"deleted-{uuid.uuid4().hex}")
 
 
-def try_again() -> None:
+def retry_removals() -> None:
     """Have removals go on that failed, and stop other jobs of deleted projects, which the removal may be
     waiting behind. For the reconciler.
     """

@@ -173,7 +173,7 @@ def _save(request: ProjectRequest, data: dict[str, Any]) -> str:
         if request.POST.get("words") == "begin_again":
             if not request.access.allows("runs.edit"):
                 raise NotAllowedError(_("You may not cancel runs."))
-            onwards = routing_port().begin_again(project=project, user=request.user)
+            onwards = routing_port().cancel_to_replan(project=project, user=request.user)
         update_project(project=project, user=request.user, **data)
     return onwards
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from annotation.labelling.labels_of_record import answers_of, disagreements, standing_of
+from annotation.labelling.labels_of_record import answers_of, disagreements, newest_settlement
 from annotation.models import Comment, Label, Project, Settlement, User, WorkItem
 from annotation.ports import routing_port
 
@@ -64,7 +64,7 @@ def with_answers(work: Sequence[WorkItem]) -> list[Dispute]:
 
 def was_decided(work_item: WorkItem) -> bool:
     """Whether a reviewer has settled it, whoever that was."""
-    standing = standing_of(work_item.batch, work_item.item_id)
+    standing = newest_settlement(work_item.batch, work_item.item_id)
     return standing is not None and standing.method == Settlement.Method.ADJUDICATED
 
 
@@ -86,7 +86,7 @@ def asks_several(project: Project) -> bool:
 
 
 def _own_decision(work_item: WorkItem, user: User) -> Settlement | None:
-    standing = standing_of(work_item.batch, work_item.item_id)
+    standing = newest_settlement(work_item.batch, work_item.item_id)
     if (
         standing is None
         or standing.method != Settlement.Method.ADJUDICATED

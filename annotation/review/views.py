@@ -16,12 +16,12 @@ from annotation.common.converters import whole_number
 from annotation.common.replaced_labels import names_as_given
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.comments import resolve_flag
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.labels_of_record import disagreements
 from annotation.labelling.page import value_of
 from annotation.models import Choice, Comment, Label, WorkItem
 from annotation.ports import routing_port
-from annotation.review import queries as selectors
+from annotation.review import queries
 from annotation.review.agreement_queries import MAX_PEOPLE, agreement
 from annotation.review.decide import NoDisputeError, decide_dispute
 from annotation.review.queries import Dispute
@@ -58,7 +58,7 @@ class Given:
 def review(request: ProjectRequest) -> HttpResponseBase:
     project, user = request.access.project, request.user
     if wanted := request.GET.get("work_item"):
-        dispute = selectors.dispute_of(project, user, whole_number(wanted))
+        dispute = queries.dispute_of(project, user, whole_number(wanted))
         if dispute is None:
             return _gone(request, whole_number(wanted))
         return _show(request, dispute, taken=_taken(request, dispute))
@@ -66,14 +66,14 @@ def review(request: ProjectRequest) -> HttpResponseBase:
     # The navigation counts both: it leads to what waits.
     if request.GET.get("waiting") and not (counts := tab_counts(request))["left"] and counts["flags"]:
         return redirect("review_flags", project.slug)
-    return _show(request, selectors.next_dispute(project, user, after=whole_number(after) if after else None))
+    return _show(request, queries.next_dispute(project, user, after=whole_number(after) if after else None))
 
 
 @needs("review", "POST")
 def review_decide(request: ProjectRequest) -> HttpResponseBase:
     project, user = request.access.project, request.user
     work_item = _work_item(request)
-    dispute = selectors.dispute_of(project, user, work_item.pk)
+    dispute = queries.dispute_of(project, user, work_item.pk)
     confirmed = request.POST.get("confirm") == "yes"
     try:
         value = _value(request)
@@ -97,7 +97,7 @@ def review_decide(request: ProjectRequest) -> HttpResponseBase:
     except ConflictError as error:
         return _next(request, Flash(str(error), trouble=True), work_item.pk)
     names = dict(project.choices.values_list("key", "name"))
-    words = _("Decided: %(label)s") % {"label": _short(in_words(settlement.value, names))}
+    words = _("Decided: %(label)s") % {"label": _short(label_in_words(settlement.value, names))}
     return _next(request, Flash(words, change=work_item.pk), work_item.pk)
 
 
@@ -109,7 +109,7 @@ def review_count(request: ProjectRequest) -> HttpResponseBase:
 
 @needs("review", "GET")
 def review_flags(request: ProjectRequest) -> HttpResponseBase:
-    flags = Paginator(selectors.open_flags(request.access.project), FLAGS_PER_PAGE)
+    flags = Paginator(queries.open_flags(request.access.project), FLAGS_PER_PAGE)
     page = flags.get_page(request.GET.get("page"))
     return render(request, "annotation/review/review_flags.html", {"page": page, **tab_counts(request)})
 
@@ -120,7 +120,7 @@ def flag_resolve(request: ProjectRequest, comment_id: int) -> HttpResponseBase:
     # One that is resolved already is found, too: then somebody else was quicker, which is no missing page.
     flag = Comment.objects.filter(item__project=project, is_flag=True, pk=comment_id).first()
     if flag is None or (
-        flag.resolved_at is None and not selectors.open_flags(project).filter(pk=comment_id).exists()
+        flag.resolved_at is None and not queries.open_flags(project).filter(pk=comment_id).exists()
     ):
         raise Http404("no such flag in this project")
     with refusals_as_messages(request):
@@ -134,7 +134,7 @@ def agreement_page(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
     context: dict[str, Any] = {
         "agreement": agreement(project),
-        "asks_several": selectors.asks_several(project),
+        "asks_several": queries.asks_several(project),
         "task_type": TASK_TYPES[project.task_type],
         "most_people": MAX_PEOPLE,
         "two_people": routing_port().two_people(access=request.access),
@@ -152,7 +152,7 @@ def _next(request: ProjectRequest, said: Flash, after: int) -> HttpResponseBase:
         _tell(request, said)
         names = "&names=1" if _shows_names(request) else ""
         return redirect(f"{reverse('review', args=[request.access.project.slug])}?after={after}{names}")
-    dispute = selectors.next_dispute(request.access.project, request.user, after=after)
+    dispute = queries.next_dispute(request.access.project, request.user, after=after)
     return _show(request, dispute, said)
 
 
@@ -194,7 +194,7 @@ def _show(
         "given": typed["value"] if typed else taken.value if taken else value,
         "given_comment": typed["comment"] if typed else comment,
         "taken": taken,
-        "asks_several": selectors.asks_several(project),
+        "asks_several": queries.asks_several(project),
         **tab_counts(request),
     }
     template = "annotation/review/_review_item.html" if request.htmx else "annotation/review/review.html"
@@ -205,7 +205,7 @@ def tab_counts(request: ProjectRequest) -> dict[str, Any]:
     """What the tabs of these pages say beside their names."""
     project = request.access.project
     left = disagreements(project, request.user).count()
-    flags = selectors.open_flags(project).count()
+    flags = queries.open_flags(project).count()
     return {"left": left, "flags": flags, "waiting": left + flags}
 
 
@@ -223,7 +223,7 @@ def _answers(request: ProjectRequest, dispute: Dispute, choices: list[Choice]) -
                 label=label,
                 who=who,
                 choices=[by_key[key] for key in keys if key in by_key],
-                text=in_words(label.value, names),
+                text=label_in_words(label.value, names),
                 key=str(number) if number <= 9 else "",
             )
         )

@@ -283,6 +283,6 @@ def short(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
-def shown(raw: Any) -> str:
+def quoted(raw: Any) -> str:
     """What a person sent, for a message to them."""
     return repr(raw) if len(repr(raw)) <= 100 else repr(raw)[:100] + "..."

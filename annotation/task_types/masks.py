@@ -117,7 +117,7 @@ class Masks(Shapes[Mask]):
 
     def weight(self, shape: Mask) -> int:
         """Sides of pixels between inside and outside, on which it depends how long a mask takes to turn."""
-        return rle.outline(shape.edges, shape.size[0])
+        return rle.perimeter(shape.edges, shape.size[0])
 
     def written(self, shapes: Sequence[Mask]) -> str:
         """Without masks that cover no pixel: they say nothing."""
@@ -156,7 +156,7 @@ class Masks(Shapes[Mask]):
 
     def region(self, shape: Mask) -> dict[str, Any]:
         (height, width), pixels = shape.size, shape.size[0] * shape.size[1]
-        rows = rle.turned(shape.edges, height, width)
+        rows = rle.transposed(shape.edges, height, width)
         return {
             "original_width": width,
             "original_height": height,
@@ -212,7 +212,7 @@ def _of_cvat(entry: Mapping[str, Any], size: Size) -> list[int] | str:
             "pixels": f"{across * down:,}",
         }
     part = rle.edges_of(counts)
-    if rle.outline(part, across) > MOST_OUTLINE:
+    if rle.perimeter(part, across) > MOST_OUTLINE:
         return str(TOO_LONG)
     return _turned(rle.placed(part, across, left=left, top=top, width=size[1]), size[1], size[0])
 
@@ -221,12 +221,12 @@ _READERS = {"rle": _of_label_studio, "part": _of_cvat, "counts": _of_coco}
 
 
 def _turned(edges: list[int], length: int, number: int) -> list[int] | str:
-    sides = rle.outline(edges, length)
+    sides = rle.perimeter(edges, length)
     if sides > MOST_OUTLINE:
         return str(TOO_LONG)
     if not outline_budget.spend(sides):
         return ValueReason(str(outline_budget.SPENT), outline_budget.SPENT_CODE)
-    return rle.turned(edges, length, number)
+    return rle.transposed(edges, length, number)
 
 
 def _size(given: Any) -> Size | None:

@@ -21,8 +21,8 @@ from annotation.task_types.base import (
     TaskType,
     Value,
     kind_of,
+    quoted,
     short,
-    shown,
     text_of,
     unknown_label,
 )
@@ -122,7 +122,7 @@ class MultipleChoice(TaskType):
         return _("Tick each label that fits, or say that none of them does.")
 
     def refusal(self, raw: Any, reason: str) -> str:
-        return _("%(shown)s is not one of this project's labels.") % {"shown": shown(raw)}
+        return _("%(shown)s is not one of this project's labels.") % {"shown": quoted(raw)}
 
     def schema(self, choices: Choices) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "string", "enum": [key for key, _name in choices]}}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.task_types.base import Choices, Labels, Read, Reading, TaskType, ValueReason, short, shown
+from annotation.task_types.base import Choices, Labels, Read, Reading, TaskType, ValueReason, quoted, short
 from annotation.task_types.parsing.markers import NO_JSON, bare, boxed, from_json, marked_places
 from annotation.task_types.parsing.number_signs import (
     ASIDE,
@@ -84,7 +84,7 @@ class Number(TaskType):
 
     def refusal(self, raw: Any, reason: str) -> str:
         return _("%(shown)s cannot be stored as a number: write digits, with a point before decimals.") % {
-            "shown": shown(raw)
+            "shown": quoted(raw)
         }
 
     def schema(self, choices: Choices) -> dict[str, Any]:

@@ -73,13 +73,13 @@ def _steps(edges: Edges, length: int) -> Iterator[tuple[int, list[int]]]:
         yield after, before
 
 
-def outline(edges: Edges, length: int) -> int:
+def perimeter(edges: Edges, length: int) -> int:
     """How many sides of pixels lie between inside and outside."""
     along = sum(len(within) * (after - first) for first, after, within in lines(edges, length))
     return along + sum(sum(differs[1::2]) - sum(differs[::2]) for _line, differs in _steps(edges, length))
 
 
-def turned(edges: Edges, length: int, number: int) -> list[int]:
+def transposed(edges: Edges, length: int, number: int) -> list[int]:
     """The same mask along the other direction: of `number` lines of `length` pixels those across them. Takes
     as long as its outline: look at that first.
     """

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.task_types.base import Choices, Labels, Read, Reading, TaskType, short, shown, unknown_label
+from annotation.task_types.base import Choices, Labels, Read, Reading, TaskType, quoted, short, unknown_label
 from annotation.task_types.parsing.label_names import Names, as_text, keys_of, names_of
 from annotation.task_types.parsing.label_sentence import in_sentence, mentioned
 from annotation.task_types.parsing.markers import (
@@ -53,7 +53,7 @@ class SingleChoice(TaskType):
         return _parsed(text, choices)
 
     def refusal(self, raw: Any, reason: str) -> str:
-        return _("%(shown)s is not one of this project's labels.") % {"shown": shown(raw)}
+        return _("%(shown)s is not one of this project's labels.") % {"shown": quoted(raw)}
 
     def schema(self, choices: Choices) -> dict[str, Any]:
         return {"type": "string", "enum": [key for key, _name in choices]}

@@ -20,7 +20,7 @@ from hypac_site.portable.archive import Archive, part_of
 from hypac_site.portable.ids import rewritten
 from hypac_site.portable.manifest import PEOPLE
 from hypac_site.portable.maps import AS_IT_IS, LONGEST_NAME, Maps, Person
-from hypac_site.portable.said import check_said
+from hypac_site.portable.sentences import check_sentences
 from hypac_site.portable.shapes import check_shapes
 from hypac_site.portable.tables import (
     Model,
@@ -93,7 +93,7 @@ def checked_row(table: "Table", row: Row, maps: Maps) -> Row:
     read = table.checked(row, maps)
     rewritten(table.model, row, AS_IT_IS)
     check_shapes(table.model, read)
-    check_said(table.model, read)
+    check_sentences(table.model, read)
     return read
 
 

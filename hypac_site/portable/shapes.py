@@ -1,8 +1,8 @@
 """What stands in JSON columns, and in names of registries: what pages and jobs read there without asking.
 
 `SHAPES` has every JSON column, which a test compares with the models. Where a value has to be right beyond
-its shape, another check sees to it: that a sentence can be said `said`, what numbers refer to `ids`, and what
-follows from other rows `following`.
+its shape, another check sees to it: that a sentence can be said `sentences`, what numbers refer to `ids`, and
+what follows from other rows `verifying`.
 """
 
 from collections.abc import Callable, Mapping

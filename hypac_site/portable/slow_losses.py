@@ -16,8 +16,8 @@ from routing.core.losses import LossCodeError, LossError, LossUnavailableError, 
 from routing.core.losses.looked_up import Lookup, Pair, looked_up
 from routing.core.messages import CoreError
 from routing.models import Run
-from routing.runs.again import not_to_be_had
 from routing.runs.compute_losses import AT_ONCE, SIGNS, computed
+from routing.runs.verification import not_to_be_had
 
 IN_MEMORY = 8 * 2**20
 

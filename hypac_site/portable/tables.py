@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils.translation import override
 
 from annotation import failures
-from annotation.jobs.jobs import UNFINISHED, begun_by_looks
+from annotation.jobs.jobs import UNFINISHED, on_demand_kinds
 from annotation.models import (
     ApiToken,
     BucketFile,
@@ -97,7 +97,7 @@ def _outside_error(row: Row) -> Row:
 
 def _ended(row: Row) -> Row:
     """An export waits for none that a look at a page begins (`refuse_unfinished_jobs`): here it ends."""
-    if row.get("state") not in UNFINISHED or row["kind"] not in begun_by_looks():
+    if row.get("state") not in UNFINISHED or row["kind"] not in on_demand_kinds():
         return row
     return row | {"state": Job.State.CANCELLED, "finished_at": row["started_at"] or row["created_at"]}
 

@@ -25,7 +25,7 @@ from annotation.models import MAX_OVERLAP, Item, Project
 from annotation.permissions import Access, access_to
 from annotation.words import Words
 from routing.common.sql import analyse_tables
-from routing.common.states import OPEN, State, move, was_cancelled
+from routing.common.states import OPEN, State, change_state, was_cancelled
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.items.filters import conditions
@@ -246,7 +246,7 @@ def give_to_people(context: JobContext) -> dict[str, Any]:
             overlap=run.overlap,
             overlap_share=run.overlap_share,
         )
-        move(
+        change_state(
             run,
             before=State.ROUTING,
             after=State.LABELLING,

@@ -28,7 +28,9 @@ def was_cancelled(run: Run) -> HypacError:
     return CANCELLED.error(raised_as=ConflictError, run=run.number)
 
 
-def move(run: Run, *, before: str | tuple[str, ...], after: str, refusal: HypacError, **changes: Any) -> None:
+def change_state(
+    run: Run, *, before: str | tuple[str, ...], after: str, refusal: HypacError, **changes: Any
+) -> None:
     """Change the state of a run in one conditional UPDATE.
 
     Raises the refusal where it has moved on.

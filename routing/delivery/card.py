@@ -26,9 +26,9 @@ from routing.runs.expert.report import (
     rank_nobody,
 )
 from routing.runs.given_losses import losses_in_words
-from routing.runs.kept_of_people import erased_experts
 from routing.runs.labelled_elsewhere import elsewhere_in_words
 from routing.runs.later.report import later_audit_in_words, later_audit_of
+from routing.runs.personal_data import erased_experts
 from routing.runs.suggestion_counts import suggestions_in_words
 from routing.runs.two_people import sentences_of
 

@@ -32,7 +32,7 @@ from routing.delivery.places import MANIFEST
 from routing.delivery.write_back import write_back
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run
-from routing.runs.committed import answered_later, committed_files
+from routing.runs.commitment_queries import answered_later, committed_files
 from routing.runs.events import delivery_made
 from routing.runs.expert.final import final_certificate_of
 from routing.runs.people_agreement import people_agreement

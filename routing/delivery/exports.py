@@ -165,7 +165,7 @@ def _newest(context: JobContext, delivery: Delivery) -> Delivery:
 
 def _is_there(bucket: Bucket, key: str, *, sha256: str, size: int, overwrite: bool) -> bool:
     """Whether the same bytes are. Raises ConflictError where others are that may not be replaced."""
-    found = bucket.look(key)
+    found = bucket.head(key)
     if found is None:
         return False
     if (found.sha256, found.size) == (sha256, size):
@@ -191,7 +191,7 @@ def _send(context: JobContext, bucket: Bucket, key: str, entry: DeliveryFile, *,
             overwrite=overwrite,
             progress=report_progress,
         )
-    found = bucket.look(key)
+    found = bucket.head(key)
     if found is None or (found.sha256, found.size) != (entry.file.sha256, entry.file.size):
         raise NOT_AS_SENT.error(raised_as=HypacError, where="connection", permanent=False, key=key)
 

@@ -17,9 +17,9 @@ from annotation.common.own_folders import OwnFolder
 from annotation.errors import ConflictError, HypacError, InputError
 from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job
-from annotation.outside.buckets import Found
+from annotation.outside.buckets import ObjectInfo
 from annotation.outside.connections import hub_of
-from annotation.outside.hub import NO_BRANCH, NO_DATA_SET, Repository, holds
+from annotation.outside.hub import NO_BRANCH, NO_DATA_SET, Repository, has_content
 from annotation.words import Words
 from routing.delivery.places import MANIFEST, NOT_AS_SENT, OTHER_OBJECT
 from routing.models import Delivery, DeliveryFile
@@ -52,7 +52,7 @@ def push(
         listed = _listed(repository, prefix, there)
         if not context.params["overwrite"]:
             _refuse_others(context, repository, there, listed, wanted, f"{prefix}{CARD}")
-        same = [key for key, path in wanted.items() if key in there and holds(path, there[key])]
+        same = [key for key, path in wanted.items() if key in there and has_content(path, there[key])]
         gone = [key for key in listed.names if key in there and key not in wanted]
         address, card = "", _sha256(wanted[f"{prefix}{CARD}"])
         if gone or len(same) < len(wanted):
@@ -83,7 +83,7 @@ def push(
     return result
 
 
-def _looked_at(repository: Repository, prefix: str) -> tuple[str, dict[str, Found]]:
+def _looked_at(repository: Repository, prefix: str) -> tuple[str, dict[str, ObjectInfo]]:
     """The revision, asked before what lies there: what somebody else writes meanwhile is not overwritten."""
     if _there(repository, prefix) is None:
         repository.make()
@@ -97,11 +97,11 @@ class _Listed(NamedTuple):
     sha256: str = ""
 
 
-def _listed(repository: Repository, prefix: str, there: dict[str, Found]) -> _Listed:
+def _listed(repository: Repository, prefix: str, there: dict[str, ObjectInfo]) -> _Listed:
     found = there.get(f"{prefix}{FOLDER}{MANIFEST}")
     if found is None or found.size > MOST_BYTES:
         return _Listed()
-    content = b"".join(repository.pieces(found))
+    content = b"".join(repository.chunks(found))
     try:
         document = json.loads(content)
         names = document["files"] if document["format"] == "hypac-manifest" else {}
@@ -114,7 +114,7 @@ def _listed(repository: Repository, prefix: str, there: dict[str, Found]) -> _Li
 def _refuse_others(
     context: JobContext,
     repository: Repository,
-    there: dict[str, Found],
+    there: dict[str, ObjectInfo],
     listed: _Listed,
     wanted: dict[str, Path],
     card: str,
@@ -128,10 +128,10 @@ def _refuse_others(
     for key, found in there.items():
         if key == card:
             digest = hashlib.sha256()
-            for piece in repository.pieces(found) if found.size <= MOST_BYTES else ():
+            for piece in repository.chunks(found) if found.size <= MOST_BYTES else ():
                 digest.update(piece)
             pushed = project.jobs.filter(result__card=digest.hexdigest())
-            is_ours = pushed.exists() or holds(wanted[key], found)
+            is_ours = pushed.exists() or has_content(wanted[key], found)
         else:
             is_ours = key in ours or (bool(ours) and key not in wanted)
         if not is_ours:
@@ -143,13 +143,13 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _there(repository: Repository, prefix: str) -> dict[str, Found] | None:
+def _there(repository: Repository, prefix: str) -> dict[str, ObjectInfo] | None:
     """What lies where we write: name -> the file that was found; None where there is no such data set, or no
     such branch of it, yet.
     """
     try:
-        found = {entry.key: entry for entry in repository.found(f"{prefix}{FOLDER}")}
-        card = repository.look(f"{prefix}{CARD}")
+        found = {entry.key: entry for entry in repository.list_objects(f"{prefix}{FOLDER}")}
+        card = repository.head(f"{prefix}{CARD}")
     except InputError as error:
         if error.code not in (NO_DATA_SET.code, NO_BRANCH.code):
             raise
@@ -194,5 +194,5 @@ def _card(delivery: Delivery, paths: dict[str, Path], prefix: str, folder: Path)
 def _compare(repository: Repository, prefix: str, wanted: dict[str, Path]) -> None:
     there = _there(repository, prefix) or {}
     for key, path in wanted.items():
-        if key not in there or not holds(path, there[key]):
+        if key not in there or not has_content(path, there[key]):
             raise NOT_AS_SENT.error(raised_as=HypacError, where="connection", permanent=False, key=key)

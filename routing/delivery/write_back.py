@@ -54,7 +54,7 @@ def write_deliveries(*, sync: BucketSync, user: User | None, again: bool) -> int
     return sum(_write(sync, delivery, user or sync.user) for delivery in missing[:MOST_AT_ONCE])
 
 
-def unwritten(sync: BucketSync) -> tuple[int, str]:
+def unwritten_deliveries(sync: BucketSync) -> tuple[int, str]:
     """How many of these no job has written, as when nobody may or another job was writing, and what to do."""
     count = 0 if sync.writes_since is None else _missing(sync, again=False).count()
     if not count:

@@ -97,7 +97,7 @@ class PeoplesWord:
     errors: int
     cost: float
 
-    def told(self, run: Run) -> str:
+    def summary(self, run: Run) -> str:
         share = self.errors / run.pool_size
         what = "certified" if self.certified else "nothing certified"
         return (

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.streams import NDJSON, AnyType, NdjsonRenderer, ndjson
-from annotation.common.api.uploads import TakesStream, received
+from annotation.common.api.uploads import TakesStream, receive_body
 from annotation.errors import InputError
 from annotation.items.image_links import LONGEST
 from routing.elsewhere import cvat
@@ -187,7 +187,7 @@ class RunWorkCvat(TakesStream, RunView):
         """
         run, asked = self.find_run(number), self.query(CvatQuery)
         kind = cvat.shapes_of(run.project)
-        with received(request) as body:
+        with receive_body(request) as body:
             content = body.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             words = _("The file has more than %(most)s bytes. Export the jobs of the task one by one.")

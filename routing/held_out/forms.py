@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from annotation.common.forms import lines_of
+from annotation.common.forms import nonblank_lines
 from annotation.models import HeldOutItem, Project
 from routing.held_out.manage import LARGEST_SHARE, LEAST_LAST, MOST, MOST_LAST
 
@@ -29,7 +29,7 @@ class HoldOutForm(forms.Form):
     def wanted(self) -> dict[str, Any]:
         """Of a valid form, for `hold_out`."""
         data = self.cleaned_data
-        return {"purpose": data["purpose"], "size": data["size"], "names": lines_of(data["names"])}
+        return {"purpose": data["purpose"], "size": data["size"], "names": nonblank_lines(data["names"])}
 
 
 class SettingsForm(forms.Form):

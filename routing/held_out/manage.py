@@ -17,7 +17,7 @@ from annotation.models import HeldOutItem, Item, Project
 from annotation.permissions import Access
 from routing.core import sampling
 from routing.runs.busy import refuse_while_busy
-from routing.runs.untouched import drawn_ids, named_ids, untouched_items
+from routing.runs.untouched_items import drawn_ids, named_ids, untouched_items
 
 MOST = 500
 MAX_EXPLANATION = 2000

@@ -13,13 +13,13 @@ from annotation.common.forms import add_error
 from annotation.common.replaced_labels import choice_names
 from annotation.errors import HypacError, NotAllowedError
 from annotation.labelling.gold import resume
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.models import HeldOutItem, User
 from annotation.task_types import TASK_TYPES
 from routing.held_out.forms import HoldOutForm, SettingsForm
 from routing.held_out.manage import change_settings, hold_out, release, set_answer
 from routing.held_out.results import people_checked
-from routing.runs.untouched import untouched_items
+from routing.runs.untouched_items import untouched_items
 
 A_PAGE = 50
 
@@ -102,7 +102,7 @@ def _page(
     context: dict[str, Any] = {
         "page": page,
         "rows": [
-            (one, "" if one.answer is None else in_words(one.answer, names) or _("none of them"))
+            (one, "" if one.answer is None else label_in_words(one.answer, names) or _("none of them"))
             for one in page
         ],
         "form": form or HoldOutForm(),

@@ -25,7 +25,7 @@ from annotation.permissions import Access, access_to
 from routing.core import sampling
 from routing.items.filters import filtered
 from routing.labels.conditions import by_person
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.visibility import ViewPermission, view_permission
 
 CHANGE_KIND, UNDO = "change_items", "undo_change_items"

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.answers import correct
-from annotation.labelling.labels_of_record import Record, disagreements, record_values, standing_of
+from annotation.labelling.labels_of_record import Record, disagreements, newest_settlement, record_values
 from annotation.labelling.overrule import may_be_overruled, overrule
 from annotation.models import Item, Label, Settlement, WorkBatch, WorkItem
 from annotation.permissions import Access
@@ -129,7 +129,7 @@ def _decision(permission: ViewPermission, access: Access, item: Item) -> Correct
         batch__withdrawn_at__isnull=True,
     )
     standing = decided.select_related("batch__project").order_by("-pk").first()
-    if standing is None or standing_of(standing.batch, item.pk) != standing:
+    if standing is None or newest_settlement(standing.batch, item.pk) != standing:
         return None
     work_item = WorkItem.objects.filter(batch=standing.batch, item=item, slot=0).first()
     return Correction(standing.value, standing.batch, work_item=work_item) if work_item else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from annotation.common.query_timeout import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, limit_query_time
 from routing.items.filters import conditions
 from routing.items.sorts import DEFAULT, Sort, sort_of
 from routing.visibility import ViewPermission
@@ -41,7 +41,7 @@ def table_total(permission: ViewPermission, *, filters: Mapping[str, str], sort:
     places = 0 if last is None else last + 1
     hits = 0
     try:
-        with at_most(COUNT_SECONDS):
+        with limit_query_time(COUNT_SECONDS):
             if places > COUNTED:
                 # Positions count from 0; only items that were deleted are missing among them.
                 drawn = random.Random(f"{permission.project.pk} {sorted(filters.items())}").sample(  # noqa: S311

@@ -202,7 +202,8 @@ def _erase(project: Project, actor: User | None, names: Sequence[str]) -> int:
             _remove_files([image for _pk, _name, image in items if image is not None])
             _remove_files(answers_files(project).values_list("pk", flat=True))
         audit.record_all(
-            audit.made(project=project, actor=actor, action="item.erased", target=f"item:{pk}") for pk in ids
+            audit.new_event(project=project, actor=actor, action="item.erased", target=f"item:{pk}")
+            for pk in ids
         )
     return len(ids)
 

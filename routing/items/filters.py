@@ -18,9 +18,9 @@ from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import unsettled
 from annotation.models import Item, WorkItem
 from annotation.task_types import TASK_TYPES
-from routing.labels.conditions import by_model, by_person, delivered_as, to_choose_anew
+from routing.labels.conditions import by_model, by_person, delivered_as, needs_new_choice
 from routing.models import PoolItem, Prediction, Route, RunSource
-from routing.runs.covered import covered_items, covered_routes
+from routing.runs.covered_items import covered_items, covered_routes
 from routing.runs.expert.delivered import labelled_by_experts
 from routing.runs.pool import is_held_out
 from routing.visibility import ViewPermission
@@ -91,7 +91,7 @@ def _stage(permission: ViewPermission, value: str) -> Q:
     if value == "held_out":
         return is_held_out(permission.project)
     if value == "split":
-        return to_choose_anew(permission)
+        return needs_new_choice(permission)
     work = permission.work().filter(item=OuterRef("pk"))
     if value == "waiting":
         asked = work.filter(batch__withdrawn_at__isnull=True)

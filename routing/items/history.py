@@ -15,7 +15,7 @@ from annotation.common import limits
 from annotation.common.replaced_labels import names_as_given
 from annotation.common.value_reader import Value
 from annotation.imports.limits import MAX_COLUMNS
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.models import AuditEvent, Comment, Item, Label, Project, Settlement, Skip
 from annotation.permissions import Access
 from routing.core.every_score.chain import FIRST_SCORE
@@ -35,7 +35,7 @@ from routing.models import (
     RunSource,
 )
 from routing.runs.chains import limits_of, thresholds_from_json
-from routing.runs.covered import COVERED
+from routing.runs.covered_items import COVERED
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.report import source_names
 from routing.sources.hidden_columns import hidden_columns
@@ -221,7 +221,7 @@ def _labels(permission: ViewPermission, item: Item, names: Mapping[str, str]) ->
     return [
         LabelVersion(
             value=row.value,
-            name=in_words(row.value, names),
+            name=label_in_words(row.value, names),
             annotator=row.annotator.get_username(),
             version=row.version,
             counts=not hasattr(row, "superseded_by"),
@@ -243,7 +243,7 @@ def _settlements(permission: ViewPermission, item: Item, names: Mapping[str, str
     return [
         SettledView(
             value=row.value,
-            name="" if row.value is None else in_words(row.value, names),
+            name="" if row.value is None else label_in_words(row.value, names),
             method=_method_in_words(row, answers[row.batch_id]),
             by=row.decided_by.get_username() if row.decided_by else "",
             version=row.version,
@@ -283,7 +283,7 @@ def _predictions(item: Item, names: Mapping[str, str]) -> list[PredictionView]:
         PredictionView(
             source=row.source.name,
             value=row.value,
-            name=in_words(row.value, names) if row.value is not None else "",
+            name=label_in_words(row.value, names) if row.value is not None else "",
             reason=row.reason,
             scores=scores.get(row.pk, []),
             cost=row.cost,

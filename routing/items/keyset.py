@@ -18,7 +18,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Value
 from django.db.models.sql.compiler import SQLCompiler
 
-from annotation.common.query_timeout import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, limit_query_time
 from annotation.models import Item
 from routing.items.filters import conditions, filtered
 from routing.items.sorts import Key, Sort, rows_along, rows_beyond, sort_of
@@ -92,12 +92,12 @@ def find_rows(
                 few = _few(permission, kind, filters, min(FEW_SECONDS, left))
                 if few is None:
                     continue
-                with at_most(FEW_SECONDS, **UNORDERED):
+                with limit_query_time(FEW_SECONDS, **UNORDERED):
                     listed = kind.rows(permission).filter(AnyOf(kind.item, few)).order_by(*order)
                     listed = listed if start is None else listed.filter(start)
                     _add(found, listed.values_list(kind.item, *kind.key)[: size + 1])
                 break
-            with at_most(left, **LOOKED_UP):
+            with limit_query_time(left, **LOOKED_UP):
                 _add(found, _let_through(permission, kind, chosen, behind, length)[: size + 1])
                 last = list(behind[length - 1 : length]) if len(found) <= size else []
         except TookTooLongError:
@@ -156,7 +156,7 @@ def _few(
     if not filters:
         rows = kind.rows(permission).values_list(kind.item, flat=True)
     try:
-        with at_most(seconds):
+        with limit_query_time(seconds):
             ids = list(rows.order_by()[: FEW + 1])
     except TookTooLongError:
         return None

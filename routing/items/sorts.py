@@ -19,7 +19,7 @@ from annotation.models import Item, Label
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.items.filters import PERSON, HiddenError, score_in
 from routing.models import PoolItem
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.visibility import ViewPermission
 
 Key = tuple[Any, ...]

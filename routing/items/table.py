@@ -11,10 +11,10 @@ from typing import Any
 from django.db.models import Count
 from django.db.models.functions import Substr
 
-from annotation.common.query_timeout import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, limit_query_time
 from annotation.common.replaced_labels import replaced_labels
 from annotation.common.value_reader import Value
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.labels_of_record import record_values
 from annotation.models import Item, Project
 from annotation.permissions import Access
@@ -24,7 +24,7 @@ from routing.items.keyset import find_rows
 from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of
 from routing.labels.all_items import rows_of
 from routing.labels.columns import PERSON, DeliveryContext
-from routing.runs.covered import covered_items, covered_routes
+from routing.runs.covered_items import covered_items, covered_routes
 from routing.runs.expert.report import source_names
 from routing.visibility import ViewPermission, view_permission
 
@@ -180,7 +180,7 @@ def neighbours(
     return before[0][0] if before else None, after[0][0] if after else None
 
 
-def in_the_way(permission: ViewPermission, filters: Mapping[str, str]) -> list[str]:
+def blocking_filters(permission: ViewPermission, filters: Mapping[str, str]) -> list[str]:
     """Where no item passes all filters: those of which one alone may be taken away, and some do, as far as
     that is found in time.
     """
@@ -189,7 +189,7 @@ def in_the_way(permission: ViewPermission, filters: Mapping[str, str]) -> list[s
     for left_out in known:
         rest = [condition for name, condition in known.items() if name != left_out]
         try:
-            with at_most(IN_THE_WAY_SECONDS):
+            with limit_query_time(IN_THE_WAY_SECONDS):
                 if permission.project.items.filter(*rest).order_by().exists():
                     found.append(left_out)
         except TookTooLongError:
@@ -258,7 +258,7 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
             excerpt=item.excerpt,
             erased=item.erased_at is not None,
             image=item.image,
-            label_name=None if value is None else in_words(value if shown is None else shown, names),
+            label_name=None if value is None else label_in_words(value if shown is None else shown, names),
             colors=_colors(value, colors),
             uncertainty=scores.get(item.pk),
             routed_to=None if position is None else titles.get(position, ""),

@@ -28,7 +28,7 @@ from routing.items.erase import erase_items, erasure_in_words
 from routing.items.history import item_history
 from routing.items.saved_views import delete_view, may_share, rename_view, save_view, views_of
 from routing.items.sorts import SORTS, key_of
-from routing.items.table import MAX_SIZE, in_the_way, table_page
+from routing.items.table import MAX_SIZE, blocking_filters, table_page
 from routing.visibility import view_permission
 
 
@@ -76,7 +76,7 @@ def items(request: ProjectRequest) -> HttpResponseBase:
         "lost": lost,
     }
     if not (page.rows or page.cut or context["went_on"]) and chips:
-        helpful = in_the_way(permission, asked.filters)
+        helpful = blocking_filters(permission, asked.filters)
         context["take_away"] = [chip for chip in chips if chip.name in helpful]
     return render(request, "routing/items/items.html", context)
 

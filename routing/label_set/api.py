@@ -17,9 +17,9 @@ from annotation.models import ReplacedChoice
 from routing.label_set.replace import (
     MOST_AT_ONCE,
     MOST_PARTS,
-    choose_anew,
-    look_at_replacement,
+    preview_replacement,
     replace_label,
+    store_new_choices,
     to_choose,
     with_options,
 )
@@ -114,7 +114,7 @@ class ReplacementOutlooks(ProjectView):
     @extend_schema(request=ReplacementFields, responses=ReplacementOutlook)
     def post(self, request: Request, slug: str) -> Response:
         """What it would touch; nothing is stored."""
-        found = look_at_replacement(project=self.access.project, **self.parsed(ReplacementFields))
+        found = preview_replacement(project=self.access.project, **self.parsed(ReplacementFields))
         return Response(asdict(found.effects))
 
 
@@ -149,7 +149,7 @@ class ToChoose(ProjectView):
                 _("There is no item “%(name)s” in this project.") % {"name": unknown[0][:100]}, where="labels"
             )
         chosen = {ids[name]: key for name, key in labels.items()}
-        return Response({"chosen": choose_anew(access=self.access, chosen=chosen)})
+        return Response({"chosen": store_new_choices(access=self.access, chosen=chosen)})
 
 
 def _content(row: ReplacedChoice) -> dict[str, Any]:

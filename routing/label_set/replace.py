@@ -2,7 +2,7 @@
 
 No label, answer or certificate is written anew: the change is stored beside them, once for each key, and read
 with them (annotation.common.replaced_labels). Of a label that was split people choose anew: as items of a run
-without any model, or one by one in a list (`choose_anew`).
+without any model, or one by one in a list (`store_new_choices`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation import failures
 from annotation.common import audit, events
 from annotation.common.locks import locked_project
-from annotation.common.replaced_labels import forget_replaced_labels, keys_of, replaced_labels
+from annotation.common.replaced_labels import choice_keys, forget_replaced_labels, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
@@ -61,7 +61,7 @@ class Replacement:
         return len(self.into) > 1
 
 
-def look_at_replacement(*, project: Project, key: str, into: Sequence[str]) -> Replacement:
+def preview_replacement(*, project: Project, key: str, into: Sequence[str]) -> Replacement:
     """What it would mean; nothing is stored. `into` are keys or names of labels: of one that there is, or of
     several, of which each that there is not is added.
 
@@ -74,13 +74,13 @@ def look_at_replacement(*, project: Project, key: str, into: Sequence[str]) -> R
 
 
 def replace_label(*, access: Access, key: str, into: Sequence[str]) -> ReplacedChoice:
-    """Merge or split a label; raises as `look_at_replacement` does. Certificates that would promise too much
+    """Merge or split a label; raises as `preview_replacement` does. Certificates that would promise too much
     are marked.
     """
     project = access.project
     with transaction.atomic():
         locked_project(project.pk)
-        found = look_at_replacement(project=project, key=key, into=into)
+        found = preview_replacement(project=project, key=key, into=into)
         choice = found.choice
         keys = [spec.key for spec in found.into]
         present = [spec_of(one) for one in project.choices.all() if one.key != choice.key]
@@ -141,11 +141,11 @@ def with_options(access: Access, items: Sequence[Item]) -> list[ItemToChoose]:
     return [
         ItemToChoose(item, labels[item.pk], [part for key in split for part in replaced.choices_for(key)])
         for item in items
-        if (split := keys_of(labels.get(item.pk)) & replaced.split)
+        if (split := choice_keys(labels.get(item.pk)) & replaced.split)
     ]
 
 
-def choose_anew(*, access: Access, chosen: Mapping[int, str]) -> int:
+def store_new_choices(*, access: Access, chosen: Mapping[int, str]) -> int:
     """Store for items, by their ids, which of the labels in a split one's place each has; returns how many.
 
     They are labels of whoever chooses, in a batch of their own, whose work is done. Raises InputError where
@@ -187,7 +187,9 @@ def _value(project: Project, waiting: ItemToChoose, key: str) -> Value:
     if not TASK_TYPES[project.task_type].several:
         return key
     replaced = replaced_labels(project)
-    return sorted({replaced.merged.get(one, one) for one in keys_of(waiting.label) - replaced.split} | {key})
+    return sorted(
+        {replaced.merged.get(one, one) for one in choice_keys(waiting.label) - replaced.split} | {key}
+    )
 
 
 def _store(project: Project, user: User, values: Mapping[int, object]) -> None:

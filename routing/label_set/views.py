@@ -16,9 +16,9 @@ from annotation.task_types import TASK_TYPES
 from routing.label_set.forms import MergeForm, SplitForm
 from routing.label_set.replace import (
     Replacement,
-    choose_anew,
-    look_at_replacement,
+    preview_replacement,
     replace_label,
+    store_new_choices,
     to_choose,
     with_options,
 )
@@ -46,7 +46,7 @@ def label_set(request: ProjectRequest) -> HttpResponseBase:
                 }
                 messages.success(request, words)
                 return redirect("label_set", project.slug)
-            found = look_at_replacement(project=project, key=key, into=into)
+            found = preview_replacement(project=project, key=key, into=into)
         except NotAllowedError:
             raise
         except HypacError as error:
@@ -72,7 +72,7 @@ def label_set_choose(request: ProjectRequest) -> HttpResponseBase:
             if name.startswith("item-") and name.removeprefix("item-").isdecimal() and value
         }
         with refusals_as_messages(request):
-            count = choose_anew(access=request.access, chosen=chosen)
+            count = store_new_choices(access=request.access, chosen=chosen)
             words = ngettext(
                 "The label of %(count)s item is stored.", "The labels of %(count)s items are stored.", count
             )

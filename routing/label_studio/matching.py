@@ -26,7 +26,7 @@ _LONGEST_ID = 255
 _MOST_TEXTS = 50
 
 
-def items_of(project: Project, tasks: Sequence[Any]) -> list[Item | None]:
+def match_items(project: Project, tasks: Sequence[Any]) -> list[Item | None]:
     """One entry for each of `tasks`, in their order; None where it is no item of the project, or may be
     several. Of an item its id and its name are loaded, nothing that it holds.
     """

@@ -17,7 +17,7 @@ from annotation.errors import InputError
 from annotation.models import ApiToken, User
 from annotation.people.authentication import SessionAuthentication, TokenAuthentication
 from routing.label_studio.label_config import read_label_control
-from routing.label_studio.matching import items_of
+from routing.label_studio.matching import match_items
 from routing.label_studio.serving import Answers, answers_of, check_named, predictions
 
 MOST_TASKS = 10_000
@@ -113,7 +113,7 @@ class Predict(LabelStudioView):
     def post(self, request: Request, slug: str, **_: Any) -> Response:
         body = self.checked(PredictBody)
         asked, answers = read_label_control(self.access.project, body["label_config"]), self.answers()
-        items = items_of(self.access.project, body["tasks"])
+        items = match_items(self.access.project, body["tasks"])
         return Response({"results": predictions(asked, answers, items), "model_version": answers.version})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q
 
 from annotation.common.ranges import of_items
-from annotation.common.replaced_labels import choice_names, keys_of, replaced_labels
+from annotation.common.replaced_labels import choice_keys, choice_names, replaced_labels
 from annotation.common.value_reader import Value
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import RecordRow, record_rows
@@ -19,7 +19,7 @@ from annotation.models import HeldOutItem, Item, Label, Settlement, ShownSuggest
 from routing.core.exact import plain
 from routing.labels.page import ADDED
 from routing.models import DrawItem, ExpertRequest, RoundItem, Route, Run, RunSource
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.runs.expert.delivered import not_delivered, reasons_of
 from routing.runs.usable_answers import usable_values
 from routing.visibility import hidden_batches, in_open_calibration
@@ -134,12 +134,14 @@ def _chosen_anew(columns: Columns, context: DeliveryContext, ids: Sequence[int])
     """Where a label was split, the name of what people have chosen since. The label itself stays what it was,
     as certificates speak of it.
     """
-    split = [pk for pk, label in zip(ids, columns["label"], strict=True) if keys_of(label) & context.split]
+    split = [
+        pk for pk, label in zip(ids, columns["label"], strict=True) if choice_keys(label) & context.split
+    ]
     if not split:
         return
     places = {pk: place for place, pk in enumerate(ids)}
     for pk, record in record_rows(context.run.project, split, hidden=context.hidden).items():
-        if not keys_of(record.value) & context.split:
+        if not choice_keys(record.value) & context.split:
             columns["label_name"][places[pk]] = context.name_of(record.value)
 
 

@@ -25,7 +25,7 @@ from annotation.labelling.label_queries import with_choice, with_split_choice, w
 from annotation.labelling.labels_of_record import batches_with_overlap, has_record, has_split_record
 from annotation.models import Settlement, WorkItem
 from routing.models import PoolItem, Prediction, Route, RunSource
-from routing.runs.covered import covered_routes
+from routing.runs.covered_items import covered_routes
 from routing.runs.expert.delivered import undelivered
 from routing.runs.usable_answers import has_usable_answer, reaches
 from routing.visibility import ViewPermission, in_pools
@@ -81,7 +81,7 @@ def _somebody_said(permission: ViewPermission, key: str) -> Q:
     return found
 
 
-def to_choose_anew(permission: ViewPermission) -> Q:
+def needs_new_choice(permission: ViewPermission) -> Q:
     """Whether the label that is delivered was split into others, and nobody has chosen one of these yet."""
     project = permission.project
     if not replaced_labels(project).split:

@@ -24,7 +24,7 @@ class RunCommand(ScriptCommand):
         add_waiting(parser)
         super().add_arguments(parser)
 
-    def go_on(self, run: Run, kind: str, access: Access, options: dict[str, Any]) -> None:
+    def follow_run(self, run: Run, kind: str, access: Access, options: dict[str, Any]) -> None:
         """Follow the job that has the run in hand. One that failed, in an earlier night, goes on where it
         stopped.
         """

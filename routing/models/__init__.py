@@ -1,10 +1,9 @@
 from routing.models.candidates import PromptCandidate
 from routing.models.commitments import Commitment, LedgerEntry
-from routing.models.computed_losses import ComputedLoss
 from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem, Route
 from routing.models.final_audits import FinalAudit, FinalCertificate, FinalSample
-from routing.models.given_losses import GivenLosses, WantedLosses
+from routing.models.losses import ComputedLoss, GivenLosses, WantedLosses
 from routing.models.measurements import MeasuredItem, MeasuredSource, Measurement
 from routing.models.pools import Intake, PoolItem, RunSource
 from routing.models.predictions import (

@@ -1,10 +1,17 @@
-"""What a project's main page shows: the chain of stages, what to do next, who is at work, and the money."""
+"""What a project's main page shows: the chain of stages, what to do next, who is at work, the money, and the
+items that nobody is left to label.
+"""
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 
+from django.db.models import Q
+
+from annotation.common.replaced_labels import names_as_given
 from annotation.labelling import queue
+from annotation.labelling.label_queries import label_in_words
 from annotation.labelling.labels_of_record import disagreements
-from annotation.models import Job, Project
+from annotation.models import Job, Project, Skip, WorkItem
 from annotation.permissions import Access
 from annotation.review.queries import asks_several, open_flags
 from routing.common.states import UNDER_WAY
@@ -14,6 +21,9 @@ from routing.overview.next_step import NextStep, next_step_of
 from routing.overview.stages import Stage, stages_of
 from routing.runs.labelling_pace import LabellingProgress, run_labelling
 from routing.runs.spending import ModelMoney, Paid, Savings, model_money, paid_by, savings
+from routing.visibility import view_permission
+
+SHOWN_STUCK = 20
 
 
 @dataclass(frozen=True)
@@ -79,3 +89,49 @@ def read_overview(project: Project, access: Access) -> Overview:
         flags=open_flags(project).count() if may_review else 0,
         active=bool(moving) or bool(labelling and labelling.left),
     )
+
+
+@dataclass(frozen=True)
+class StuckItem:
+    """`skips` that nobody took back, and `answers` as (person, label in words). `blind`: nothing of both may
+    be seen yet, as labels of its batch are compared with models.
+    """
+
+    work: WorkItem
+    blind: bool
+    skips: list[Skip] = field(default_factory=list)
+    answers: list[tuple[str, str]] = field(default_factory=list)
+
+
+def stuck_items_of(access: Access) -> list[StuckItem]:
+    """The first SHOWN_STUCK in the order of the queue."""
+    found = list(queue.stuck_items(access.project).select_related("item__image", "batch")[:SHOWN_STUCK])
+    permission = view_permission(access.project, access)
+    closed = permission.hidden | permission.audits
+    asked_anew = set(permission.in_open_calibration([work.item_id for work in found]))
+    blind = {
+        work.pk for work in found if work.batch.blind or work.batch_id in closed or work.item_id in asked_anew
+    }
+    of = Q(
+        work_item__batch__in={work.batch_id for work in found if work.pk not in blind},
+        work_item__item__in=[work.item_id for work in found if work.pk not in blind],
+    )
+    skips: dict[tuple[int, int], list[Skip]] = defaultdict(list)
+    shown = permission.skips().filter(of, cleared_at__isnull=True).select_related("user", "work_item")
+    for skip in shown.order_by("pk"):
+        skips[skip.work_item.batch_id, skip.work_item.item_id].append(skip)
+    answers: dict[tuple[int, int], list[tuple[str, str]]] = defaultdict(list)
+    names = names_as_given(access.project)
+    labels = permission.labels().filter(of).select_related("annotator", "work_item")
+    for label in labels.order_by("work_item__slot", "pk"):
+        given = (label.annotator.get_username(), label_in_words(label.value, names))
+        answers[label.work_item.batch_id, label.item_id].append(given)
+    return [
+        StuckItem(
+            work,
+            blind=work.pk in blind,
+            skips=[] if work.pk in blind else skips[work.batch_id, work.item_id],
+            answers=[] if work.pk in blind else answers[work.batch_id, work.item_id],
+        )
+        for work in found
+    ]

@@ -11,9 +11,8 @@ from annotation.jobs.progress import job_progress
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.permissions import Access
 from annotation.projects.jobs_views import STOP_POLLING
-from routing.overview.queries import read_overview
+from routing.overview.queries import read_overview, stuck_items_of
 from routing.overview.stages import Stage
-from routing.overview.stuck import stuck_items_of
 from routing.runs.budget import stopped_at_budget
 from routing.runs.usable_answers import stopped_at_unusable
 

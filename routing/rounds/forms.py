@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from annotation.common.forms import lines_of
+from annotation.common.forms import nonblank_lines
 from annotation.models import Membership, Project
 from annotation.permissions import members_who_label
 from routing.rounds.start import FEWEST, MOST, USUAL
@@ -49,4 +49,4 @@ class RoundForm(forms.Form):
     def wanted(self) -> dict[str, Any]:
         """Of a valid form, for `start_round`."""
         data = self.cleaned_data
-        return {"size": data["size"], "names": lines_of(data["names"]), "people": data["people"]}
+        return {"size": data["size"], "names": nonblank_lines(data["names"]), "people": data["people"]}

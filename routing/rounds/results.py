@@ -10,7 +10,7 @@ from annotation.labelling.alike import Alike
 from annotation.labelling.batches import BatchProgress
 from annotation.labelling.queue import batch_progress
 from annotation.models import Item, Label, User, WorkItem
-from annotation.review import agreement as measures
+from annotation.review import agreement
 from annotation.review.agreement import Estimate
 from annotation.task_types import TASK_TYPES
 from routing.models import GuidelineRound, RoundNote
@@ -135,12 +135,12 @@ def _figures(found: GuidelineRound, by_item: Mapping[int, list[Label]], said: Sa
     if not rows:
         nothing = Estimate(None)
         return RoundFigures(0, 0, nothing, nothing)
-    answers, _units, _people = measures.answers_of(rows)
-    together = measures.nominal(answers.counts)
+    answers, _units, _people = agreement.answers_of(rows)
+    together = agreement.nominal(answers.counts)
     kind, alpha = TASK_TYPES[found.project.task_type], together.alpha
     if kind.measure == "interval":
         places = np.array([kind.position(str(name)) for name in answers.names], dtype=float)
-        alpha = measures.krippendorff_interval(answers.units, places[answers.values])
+        alpha = agreement.krippendorff_interval(answers.units, places[answers.values])
     disputed = sum(len(set(said[item].values())) > 1 for item in several)
     return RoundFigures(len(several), disputed, together.equal, alpha)
 

@@ -23,7 +23,7 @@ from annotation.permissions import Access, members_who_label
 from routing.core import sampling
 from routing.models import GuidelineRound, RoundItem, RoundNote
 from routing.runs.busy import refuse_while_busy
-from routing.runs.untouched import drawn_ids, named_ids, untouched_items
+from routing.runs.untouched_items import drawn_ids, named_ids, untouched_items
 
 FEWEST, MOST = 2, 100
 USUAL = 30

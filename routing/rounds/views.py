@@ -12,14 +12,14 @@ from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error
 from annotation.common.replaced_labels import choice_names
 from annotation.errors import HypacError, NotAllowedError
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.review.views import tab_counts
 from annotation.task_types import TASK_TYPES
 from routing.models import GuidelineRound
 from routing.rounds.forms import RoundForm
 from routing.rounds.results import LISTED, figures_of, people_in, progress_of, result_of
 from routing.rounds.start import add_note, close_round, start_round
-from routing.runs.untouched import untouched_items
+from routing.runs.untouched_items import untouched_items
 
 
 @needs("project.view", "GET", "POST")
@@ -111,9 +111,11 @@ def _shown(one: Any, names: dict[str, str]) -> dict[str, Any]:
     """An item with its answers in words."""
     return {
         "item": one.item,
-        "answers": [(label, in_words(label.value, names)) for label in one.answers],
-        "notes": [(note, None if note.value is None else in_words(note.value, names)) for note in one.notes],
-        "decided": None if one.decided is None else in_words(one.decided.value, names),
+        "answers": [(label, label_in_words(label.value, names)) for label in one.answers],
+        "notes": [
+            (note, None if note.value is None else label_in_words(note.value, names)) for note in one.notes
+        ],
+        "decided": None if one.decided is None else label_in_words(one.decided.value, names),
     }
 
 

@@ -35,7 +35,7 @@ from routing.runs.two_people import FIGURE, two_people_of
 logger = logging.getLogger(__name__)
 
 
-def analysed(
+def compute_analysis(
     run: Run, run_sources: Sequence[RunSource], calibration: Calibration, own: Floats
 ) -> AnalysisResult:
     """The same for the same rows; `own` (m, S - 1) as of `load_calibration`, for the figures alone.
@@ -112,7 +112,7 @@ def _certified(
         raise no_losses(error) from error
 
 
-def shown_of(run: Run, found: AnalysisResult) -> tuple[dict[str, Any], dict[str, Any]]:
+def figures_and_messages(run: Run, found: AnalysisResult) -> tuple[dict[str, Any], dict[str, Any]]:
     """The figures and the messages, or nothing: what is only shown beside a certificate must not stand in its
     way, since the draw is spent.
     """

@@ -14,8 +14,8 @@ from routing.core.every_score.certify import ScoreCertification
 from routing.core.exact import plain
 from routing.core.reference.certify import ReferenceCertification
 from routing.models import Run, RunSource
-from routing.runs.committed import project_named, with_commitments
-from routing.runs.given_losses import given_anew
+from routing.runs.commitment_queries import project_named, with_commitments
+from routing.runs.given_losses import count_changed_losses
 from routing.runs.labelled_elsewhere import calibration_labels_from_elsewhere
 from routing.runs.ledger import ledger, total_of
 
@@ -72,7 +72,7 @@ def provenance_of(
         "alpha_total": plain(total_of(entries)),
         "suggestions_shown": run.suggestions,
         **({"calibration_elsewhere": count} if (count := calibration_labels_from_elsewhere(run)) else {}),
-        **({"losses_given_anew": again} if (again := given_anew(run)) else {}),
+        **({"losses_given_anew": again} if (again := count_changed_losses(run)) else {}),
         "unlabelable": certification.unanswered,
         **with_commitments(run),
     }

@@ -10,7 +10,7 @@ from annotation.common import audit
 from annotation.errors import ConflictError
 from annotation.labelling import queue
 from annotation.models import User
-from routing.common.states import State, move
+from routing.common.states import State, change_state
 from routing.models import Run
 from routing.runs.certify import refuse_unfinished
 from routing.runs.losses_to_measure import note_wanted, refuse_computed_here
@@ -34,5 +34,5 @@ def ask_losses(*, run: Run, user: User | None) -> None:
     with transaction.atomic():
         refuse_unfinished(run.calibration_batch)
         note_wanted(run, queue.lock_batch(batch=run.calibration_batch))
-        move(run, before=State.CALIBRATING, after=State.LOSSES, refusal=refusal)
+        change_state(run, before=State.CALIBRATING, after=State.LOSSES, refusal=refusal)
         audit.record(project=run.project, actor=user, action="run.losses_asked", target=f"run:{run.number}")

@@ -9,11 +9,11 @@ from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.labelling.batches import withdraw
 from annotation.models import User
-from routing.common.states import CANCELLABLE, State, move
+from routing.common.states import CANCELLABLE, State, change_state
 from routing.models import Run
 from routing.runs.budget import mark_lost
+from routing.runs.commitment_queries import first_hash
 from routing.runs.commitments import is_drawn_elsewhere
-from routing.runs.committed import first_hash
 from routing.runs.ledger import charge_draw
 
 
@@ -35,7 +35,7 @@ def cancel_run(*, run: Run, user: User | None) -> None:
         run.refresh_from_db()
         asking = list(run.project.work_batches.filter(pk__in=run.own_batches))
         withdraw(project=run.project, batches=asking, user=user)
-        move(
+        change_state(
             run,
             before=CANCELLABLE,
             after=State.CANCELLED,

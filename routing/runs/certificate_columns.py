@@ -12,9 +12,9 @@ from routing.core.reference.words import EXPERT as BY_EXPERT
 from routing.runs.expert.analyse import SLICES
 
 
-def columns_of(document: Mapping[str, Any], rows: Sequence[CalibrationRow]) -> dict[str, Any]:
-    """All of `Certificate` but the figures and messages, which `analysis.shown_of` makes. `rows` are those of
-    the draw.
+def certificate_columns(document: Mapping[str, Any], rows: Sequence[CalibrationRow]) -> dict[str, Any]:
+    """All of `Certificate` but the figures and messages, which `analysis.figures_and_messages` makes.
+    `rows` are those of the draw.
     """
     content = canonical_bytes(document)
     return {

@@ -8,9 +8,9 @@ from django.utils.translation import gettext as _, ngettext
 from annotation.templatetags.hypac import number, percent
 from routing.core_language import translated
 from routing.models import Run
-from routing.runs.covered import erased_items_of
-from routing.runs.kept_of_people import erased_experts
+from routing.runs.covered_items import erased_items_of
 from routing.runs.labelled_elsewhere import calibration_labels_from_elsewhere
+from routing.runs.personal_data import erased_experts
 from routing.runs.queries import RunReport
 
 Reference = Run.Reference
@@ -122,7 +122,7 @@ def erased_in_words(run: Run) -> list[str]:
     return said
 
 
-def limits_of(
+def limitations_of(
     run: Run, beside: str, people: Sequence[str] = (), how_labelled: Sequence[str] = ()
 ) -> list[str]:
     """What nobody is promised by a certificate of this run.

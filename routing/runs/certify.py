@@ -20,14 +20,14 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Job, User, WorkBatch
 from annotation.words import Words
-from routing.common.states import ANALYSED, State, move
+from routing.common.states import ANALYSED, State, change_state
 from routing.core.every_score.select import AnswersMissingError
 from routing.models import Certificate, Run, RunSource
 from routing.runs import every_score_runs
-from routing.runs.analysis import analysed, shown_of
+from routing.runs.analysis import compute_analysis, figures_and_messages
 from routing.runs.analysis_result import AnalysisResult
-from routing.runs.certificate_columns import columns_of
-from routing.runs.committed import refuse_other_than_committed
+from routing.runs.certificate_columns import certificate_columns
+from routing.runs.commitment_queries import refuse_other_than_committed
 from routing.runs.events import certificate_broken, run_analysed
 from routing.runs.expert.rows import expert_rows
 from routing.runs.load_calibration import load_calibration
@@ -71,7 +71,7 @@ def analyse(*, run: Run, user: User | None) -> Job:
         # The batch before the run, as a correction and a decision take their locks: in another order, two of
         # them could wait for each other.
         queue.lock_batch(batch=batch)
-        move(
+        change_state(
             run,
             before=_to_be_analysed(run),
             after=State.ANALYSING,
@@ -143,12 +143,12 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     context.progress(stage=Words(gettext_noop("Certificate")))
     found = _analysis_of(context, run, run_sources)
     refuse_other_than_committed(run, plan_of(run), found.document, found.rows)
-    shown, messages = shown_of(run, found)
+    shown, messages = figures_and_messages(run, found)
     with context.chunk():
         certificate = Certificate.objects.create(
-            run=run, figures=shown, messages=messages, **columns_of(found.document, found.rows)
+            run=run, figures=shown, messages=messages, **certificate_columns(found.document, found.rows)
         )
-        move(
+        change_state(
             run,
             before=State.ANALYSING,
             after=State.ANALYSED,
@@ -166,7 +166,7 @@ def _analysis_of(context: JobContext, run: Run, run_sources: Sequence[RunSource]
     while True:
         calibration, own = rows_of(run, run_sources)
         try:
-            return analysed(run, run_sources, calibration, own)
+            return compute_analysis(run, run_sources, calibration, own)
         except AnswersMissingError as error:
             done += every_score_runs.ask_for(context, run, run_sources, error.missing, done=done)
 

@@ -18,7 +18,7 @@ from routing.core.keys import Key, Threshold, Thresholds
 from routing.core.losses import LossUnavailableError
 from routing.core.messages import CoreError, from_json, to_json
 from routing.core.rules import every_score, split_fixed_sequence
-from routing.core_language import in_words
+from routing.core_language import message_in_words
 from routing.models import Run, RunSource
 from routing.runs.chain_inputs import ChainInputs
 from routing.runs.expert.freeze import frozen_chains
@@ -27,7 +27,8 @@ from routing.runs.plan import plan_of
 NO_LOSSES = failures.register(
     "losses_failed",
     lambda params: (
-        _("The losses could not be computed: %(error)s.") % {"error": in_words(from_json(params["error"]))}
+        _("The losses could not be computed: %(error)s.")
+        % {"error": message_in_words(from_json(params["error"]))}
     ),
 )
 

@@ -14,8 +14,8 @@ from annotation.common.api.base import ProjectView
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.models import User
 from routing.models import Run
+from routing.runs.commitment_queries import document_to_show
 from routing.runs.commitments import give_value
-from routing.runs.committed import document_to_show
 from routing.runs.ledger import linked_ledger
 
 

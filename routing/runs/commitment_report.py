@@ -10,8 +10,8 @@ from routing.common.states import OPEN
 from routing.models import Commitment, Draw, Run
 from routing.models.commitments import BEFORE_DRAW
 from routing.runs.beacons import BEACONS
+from routing.runs.commitment_queries import document_of
 from routing.runs.commitments import waits_for_value
-from routing.runs.committed import document_of
 from routing.runs.plan_options import Option
 
 

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.errors import ConflictError
 from routing.models import Run
+from routing.runs.commitment_queries import document_to_show
 from routing.runs.commitments import give_value
-from routing.runs.committed import document_to_show
 
 
 @needs("runs.edit", "GET")

@@ -42,10 +42,10 @@ from routing.models.commitments import BEFORE_DRAW, BEFORE_LABELS
 from routing.runs.analysis_result import sources_document
 from routing.runs.beacons import BEACONS, checked_value, draw_from_of, fetched, moment
 from routing.runs.chains import chains_from_json
-from routing.runs.committed import commitment_of, document_of, project_named, said_lines
+from routing.runs.commitment_queries import commitment_of, committed_lines, document_of, project_named
 from routing.runs.draw import store_draw
 from routing.runs.events import run_committed
-from routing.runs.ledger import charge_draw, head_of, ledger, total_of
+from routing.runs.ledger import charge_draw, ledger, ledger_head, total_of
 from routing.runs.load_calibration import drawn_rows
 from routing.runs.plan import plan_of
 from routing.runs.reference import expert_plan_of
@@ -58,14 +58,14 @@ PATIENCE = 90.0
 PAUSE = 1.0
 
 
-def commits(run: Run) -> bool:
+def makes_commitments(run: Run) -> bool:
     """Whether a run makes commitments: all do but those that were drawn before there were any."""
     return not Draw.objects.filter(run=run, randomness__isnull=True).exists()
 
 
 def commit_before_draw(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
     """Make the first commitment, once."""
-    if commitment_of(run, BEFORE_DRAW) or not commits(run):
+    if commitment_of(run, BEFORE_DRAW) or not makes_commitments(run):
         return
     population = run.target == Run.Target.POPULATION
     with ExitStack() as stack:
@@ -91,7 +91,7 @@ def commit_before_draw(context: JobContext, run: Run, run_sources: list[RunSourc
             sources=sources_document(run_sources),
             items=items,
             pilot=None if population else lines_document(pilot),
-            ledger=head_of(run.project),
+            ledger=ledger_head(run.project),
             draw_from=draw_from_of(run.draw_from, timezone.now()),
         )
         _store(
@@ -245,7 +245,7 @@ def commit_before_labels(context: JobContext, run: Run, run_sources: list[RunSou
             pilot=lines_document(pilot) if population else None,
             chains=chains_hash(run, plan_of(run)) if population else None,
             rechecked=None if draw.critical is None else draw.critical["rechecked"],
-            ledger=head_of(run.project),
+            ledger=ledger_head(run.project),
         )
         _store(
             context,
@@ -334,7 +334,7 @@ def _pool_lines(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     rows = pool.values_list("item", "item__external_id", "item__content_hash", "u")
     for start in range(0, run.pool_size, PART):
         part = list(rows.filter(position__gte=start, position__lt=start + PART))
-        yield from said_lines(run, run_sources, part)
+        yield from committed_lines(run, run_sources, part)
         context.stop_if_asked()
 
 
@@ -346,7 +346,7 @@ def _pilot_lines(run: Run, run_sources: list[RunSource]) -> list[bytes]:
     for start in range(0, len(rows), 500):
         part = run.pool_items.filter(item__in=[item for item, *_ in rows[start : start + 500]])
         in_pool |= dict(part.values_list("item", "u"))
-    return list(said_lines(run, run_sources, [(*row, in_pool.get(row[0])) for row in rows]))
+    return list(committed_lines(run, run_sources, [(*row, in_pool.get(row[0])) for row in rows]))
 
 
 def _text(lines: list[bytes]) -> str:

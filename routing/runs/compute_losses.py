@@ -25,9 +25,9 @@ from routing.core.messages import CoreError
 from routing.models import ComputedLoss, Run
 from routing.runs.chains import no_losses
 from routing.runs.complete import complete_if_done
-from routing.runs.expert.audit import look_for_alarm
+from routing.runs.expert.audit import check_for_alarm
 from routing.runs.expert.requests import decide
-from routing.runs.later.audit import look_for_drift
+from routing.runs.later.audit import check_for_drift
 
 AT_ONCE, SIGNS = 200, 5_000_000
 """Pairs that are read together, and the length of their texts: a mask alone has up to 500,000 signs."""
@@ -141,8 +141,8 @@ def _go_on(context: JobContext, run: Run) -> None:
                 behind = decide(run, behind=behind)
     with context.chunk():
         if run.by_expert and run.audit_share:
-            look_for_alarm(run)
+            check_for_alarm(run)
         elif run.later_audit_share:
-            look_for_drift(run)
+            check_for_drift(run)
         if run.state == Run.State.LABELLING:
             complete_if_done(run)

@@ -15,11 +15,11 @@ from annotation.common.api.schema import Nothing
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.models import User
 from routing.models import Certificate, FinalCertificate, Run
-from routing.runs.absent import OpenWork, open_work_of
+from routing.runs.absent_people import OpenWork, open_work_of
 from routing.runs.expert.ask import ask_expert
 from routing.runs.expert.final import FinalState, analyse_final_audit, draw_final_audit, final_state
-from routing.runs.expert.leaving import wait_no_longer
-from routing.runs.expert.report import people_of, rank_nobody
+from routing.runs.expert.leaving import give_up_open_items
+from routing.runs.expert.report import people_differences, rank_nobody
 
 
 class RosterEntryBody(serializers.Serializer[Any]):
@@ -151,7 +151,9 @@ class RunHandOver(_RunView):
         entry = run.roster.filter(user__username=fields["user"]).select_related("user").first()
         if entry is None:
             raise Http404
-        return Response({"items": wait_no_longer(run=run, user=entry.user, actor=cast(User, request.user))})
+        return Response(
+            {"items": give_up_open_items(run=run, user=entry.user, actor=cast(User, request.user))}
+        )
 
 
 def _final_audit(run: Run, state: FinalState) -> dict[str, Any]:
@@ -186,7 +188,7 @@ def _entry(entry: Any, work: OpenWork | None) -> dict[str, Any]:
 
 def people_content(certificate: Certificate) -> dict[str, Any] | None:
     """How often people differ from the expert; None where there is none, or it was not computed."""
-    found = people_of(certificate)
+    found = people_differences(certificate)
     if not found:
         return None
     return {

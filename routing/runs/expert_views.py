@@ -10,7 +10,7 @@ from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from routing.models import FinalCertificate, RosterEntry, Run
 from routing.runs.expert.ask import ask_expert
 from routing.runs.expert.final import analyse_final_audit, draw_final_audit
-from routing.runs.expert.leaving import wait_no_longer
+from routing.runs.expert.leaving import give_up_open_items
 
 
 @needs("runs.edit", "POST")
@@ -29,7 +29,7 @@ def run_hand_over(request: ProjectRequest, number: int) -> HttpResponseBase:
         RosterEntry.objects.select_related("user"), run=found, user__username=request.POST.get("user", "")
     )
     with refusals_as_messages(request):
-        count = wait_no_longer(run=found, user=entry.user, actor=request.user)
+        count = give_up_open_items(run=found, user=entry.user, actor=request.user)
         messages.success(request, _what_becomes_of(found, entry, count))
     return redirect("run", request.access.project.slug, number)
 

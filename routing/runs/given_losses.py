@@ -69,7 +69,7 @@ def with_given_losses(run: Run, items: Sequence[int], rows: Sequence[Calibration
     return found
 
 
-def given_anew(run: Run) -> int:
+def count_changed_losses(run: Run) -> int:
     """Of how many items losses came again, with other values, before the analysis."""
     return run.given_losses.filter(version=2).count()
 
@@ -85,7 +85,7 @@ def losses_in_words(run: Run) -> list[str]:
         )
         % {"measure": run.loss_params["measure"]}
     ]
-    if again := given_anew(run):
+    if again := count_changed_losses(run):
         said.append(
             _("Items whose losses were sent again with other values before the analysis: %(count)s.")
             % {"count": number(again)}

@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, OuterRef, Sum
 from annotation.models import WorkItem
 from routing.core.exact import plain
 from routing.models import DrawItem, Intake, Prediction, Run, RunSource
-from routing.runs.covered import covered_items, covered_routes
+from routing.runs.covered_items import covered_items, covered_routes
 from routing.runs.expert.counts import count_blank, counts_of_people
 from routing.runs.own_record import has_own_record
 from routing.runs.usable_answers import has_usable_answer, passed_on, reaches

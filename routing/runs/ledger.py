@@ -118,7 +118,7 @@ def linked_ledger(project: Project) -> list[dict[str, Any]]:
     )
 
 
-def head_of(project: Project) -> dict[str, Any]:
+def ledger_head(project: Project) -> dict[str, Any]:
     """How many entries there are, and the hash of the last, "" of none."""
     last = LedgerEntry.objects.filter(project=project).order_by("number").last()
     return {"entries": last.number, "head": last.sha256} if last else {"entries": 0, "head": ""}
@@ -165,7 +165,7 @@ def _catch_up(run: Run) -> None:
 
 
 def _append(run: Run, kind: str, alpha: Decimal, commitment: str) -> None:
-    head = head_of(run.project)
+    head = ledger_head(run.project)
     entry = ledger_entry(
         number=head["entries"] + 1,
         run=run.number,

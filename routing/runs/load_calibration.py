@@ -18,7 +18,7 @@ from routing.core.commitment import later_answers
 from routing.core.documents import parse_draw
 from routing.models import DrawItem, Run, RunSource
 from routing.runs import every_score_runs
-from routing.runs.committed import NOT_AS_COMMITTED
+from routing.runs.commitment_queries import NOT_AS_COMMITTED
 from routing.runs.given_losses import with_given_losses
 from routing.runs.usable_answers import table_of_answers
 

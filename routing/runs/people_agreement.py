@@ -17,7 +17,7 @@ from annotation.templatetags.hypac import number, percent
 from routing.core.reference.estimate import CONFIDENCE, overlap_disagreement
 from routing.core.reference.overlap import SharedItem, one_pair
 from routing.models import Run
-from routing.runs.two_people import outwards
+from routing.runs.two_people import rounded_outwards
 
 SECOND = 1
 """The slot of a work item that only items have of which several people are asked."""
@@ -116,8 +116,8 @@ def agreement_in_words(figure: Mapping[str, Any]) -> list[str]:
         _("Two of these people differ on %(share)s (%(low)s to %(high)s) of the %(asked)s items.")
         % {
             "share": percent(figure["estimate"]),
-            "low": percent(outwards(figure["low"], math.floor)),
-            "high": percent(outwards(figure["high"], math.ceil)),
+            "low": percent(rounded_outwards(figure["low"], math.floor)),
+            "high": percent(rounded_outwards(figure["high"], math.ceil)),
             "asked": number(figure["asked"]),
         },
         counted % {**values, "confidence": percent(CONFIDENCE)},

@@ -17,7 +17,7 @@ from routing.core.every_score.build import called_where_needed
 from routing.core.plan import Plan
 from routing.core.reference.plan import ExpertPlan
 from routing.core.reference.promise import expert_outlook, settled_outlook
-from routing.core_language import in_words
+from routing.core_language import message_in_words
 from routing.models import Run, Source
 from routing.models.runs import people_per_item
 from routing.runs.budget import checked_budget
@@ -147,7 +147,7 @@ class PlanOutlook:
     @property
     def sentence_in_words(self) -> str:
         """The same in the language of the reader."""
-        return in_words(self.statistics.said) if self.scored else self._without_score
+        return message_in_words(self.statistics.said) if self.scored else self._without_score
 
     @property
     def beside(self) -> str:

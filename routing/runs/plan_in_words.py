@@ -14,7 +14,7 @@ from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.models import RosterEntry, Run
-from routing.runs.kept_of_people import erased_experts
+from routing.runs.personal_data import erased_experts
 from routing.runs.plan_options import loss_title
 from routing.runs.roster import experts_of
 

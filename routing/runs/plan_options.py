@@ -27,7 +27,7 @@ from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
-from routing.core_language import in_words, refusal_in_words, translated
+from routing.core_language import message_in_words, refusal_in_words, translated
 from routing.embeddings import EMBEDDER, configured
 from routing.models import Source
 from routing.sources.backend_for import backend_for
@@ -234,7 +234,7 @@ def loss_title(name: str) -> str:
 
 
 def _option(choice: Choice) -> Option:
-    refusal = f"{in_words(choice.refused)}." if choice.refused else ""
+    refusal = f"{message_in_words(choice.refused)}." if choice.refused else ""
     return Option(choice.name, translated(choice.title), translated(choice.summary), refusal, choice.default)
 
 

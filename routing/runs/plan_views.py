@@ -27,7 +27,6 @@ from routing.runs.labelling_pace import PeopleTime, people_time_of
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.missing_answers import missing_in_words
 from routing.runs.plan import PlanOutlook, outlook_of_plan
-from routing.runs.plan_again import typed_like
 from routing.runs.plan_choices import (
     EPSILONS,
     PRESETS,
@@ -43,6 +42,7 @@ from routing.runs.reference_outlook import (
     references_of_plan,
     warning_of_references,
 )
+from routing.runs.replan import plan_form_data
 from routing.runs.start import start_run
 from routing.sources.warnings import confirmation_question, usability_in_words
 
@@ -60,7 +60,7 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
     like = _like(request)
     form = PlanForm(
-        _chosen(request.POST) or (typed_like(like) if like else None),
+        _chosen(request.POST) or (plan_form_data(like) if like else None),
         project=project,
         initial={"m": suggested_m(size_of_pool(project, DEFAULT_TARGET))},
     )

@@ -12,7 +12,7 @@ from routing.core.correctness import odds_of
 from routing.core.exact import plain
 from routing.core.plan import Plan, cost_warnings
 from routing.core.reference.plan import HALF, ExpertPlan
-from routing.core_language import in_words
+from routing.core_language import message_in_words
 from routing.models import Source
 from routing.runs.later.plan import warning_of_later_audit
 from routing.runs.reference import ReferenceChoice
@@ -42,7 +42,7 @@ def plan_warnings(
     label, `models` is what models are expected to cost before the thresholds are known.
     """
     return (
-        *map(in_words, cost_warnings(plan)),
+        *map(message_in_words, cost_warnings(plan)),
         *_sorted_by_price(sources),
         *source_warnings(project, sources, looked),
         *_too_few_people(project, reference),

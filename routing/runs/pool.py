@@ -10,7 +10,7 @@ from annotation.labelling.labels_of_record import has_record, has_split_record
 from annotation.models import Item, Project, ShownSuggestion, WorkItem
 from routing.core.choices import DEFAULT_TARGET
 from routing.models import DrawItem, MeasuredItem, PilotItem, PoolItem, RoundItem, Run
-from routing.runs.covered import COVERED
+from routing.runs.covered_items import COVERED
 from routing.visibility import hidden_batches
 
 ERASED = Q(erased_at__isnull=False)

@@ -15,13 +15,12 @@ from routing.core.every_score.items import EVERYTHING
 from routing.core.savings import expected_routing_saving
 from routing.core_language import stored_in_words
 from routing.models import Certificate, Run
-from routing.runs.absent import OpenWork, open_work_of
+from routing.runs.absent_people import OpenWork, open_work_of
 from routing.runs.chains import limits_of
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.measured import measured_in_words
 from routing.runs.expert.report import ExpertReport, expert_report
 from routing.runs.given_losses import losses_in_words
-from routing.runs.kept_of_people import with_names_of_today
 from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
 from routing.runs.labelled_elsewhere import elsewhere_in_words
 from routing.runs.labelling_pace import routed_progress
@@ -29,6 +28,7 @@ from routing.runs.later.report import LaterReport, later_report
 from routing.runs.ledger import SpentAlpha, ledger
 from routing.runs.losses_to_measure import LossesSoFar, losses_so_far
 from routing.runs.people_agreement import agreement_in_words, nothing_certified, people_agreement
+from routing.runs.personal_data import with_names_of_today
 from routing.runs.plan_in_words import plan_in_words
 from routing.runs.spending import Paid, Savings, paid_by, savings
 from routing.runs.suggestion_counts import suggestions_in_words

@@ -100,7 +100,7 @@ def store_roster(run: Run, people: People) -> None:
     RosterEntry.objects.bulk_create(rows)
 
 
-def reference_told(run: Run, people: People) -> dict[str, Any]:
+def reference_audit_data(run: Run, people: People) -> dict[str, Any]:
     """What the audit trail says of it."""
     told: dict[str, Any] = {} if run.reference == Reference.PERSON else {"reference": run.reference}
     if people.by_roster:

@@ -22,7 +22,7 @@ from annotation.labelling import queue
 from annotation.models import Job, User, WorkItem
 from annotation.words import Words
 from routing.common.sql import analyse_tables, insert_select
-from routing.common.states import BUSY, State, move, was_cancelled
+from routing.common.states import BUSY, State, change_state, was_cancelled
 from routing.core import sampling
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.core.keys import Thresholds
@@ -76,7 +76,7 @@ def route(*, run: Run, user: User | None) -> Job:
     except BackendError as error:
         raise ConflictError(
             _("%(message)s Nothing was routed; %(then)s.")
-            % {"message": error.message, "then": what_then(error)},
+            % {"message": error.message, "then": remedy_in_words(error)},
             code="source_not_reached",
         ) from error
     if changed:
@@ -89,7 +89,7 @@ def route(*, run: Run, user: User | None) -> Job:
     with transaction.atomic():
         locked_project(run.project_id)  # two may be routed at once
         refuse_routing_beside_suggestions(run)
-        move(
+        change_state(
             run,
             before=State.ANALYSED,
             after=State.ROUTING,
@@ -109,7 +109,7 @@ def route(*, run: Run, user: User | None) -> Job:
         )
 
 
-def what_then(error: BackendError) -> str:
+def remedy_in_words(error: BackendError) -> str:
     """What to do about a source that cannot be asked now, as the end of a sentence."""
     return _("put that right first") if error.permanent else _("try again later")
 
@@ -188,11 +188,13 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource], 
     """
     done = 0
     for run_source in run_sources[1:]:
-        items = PendingItems(coming(run, run_sources, run_source.position, positions))
+        items = PendingItems(pending_routes(run, run_sources, run_source.position, positions))
         done += predict_band(context, run_source, items, done)
 
 
-def coming(run: Run, run_sources: list[RunSource], position: int, positions: range) -> list[QuerySet[Route]]:
+def pending_routes(
+    run: Run, run_sources: list[RunSource], position: int, positions: range
+) -> list[QuerySet[Route]]:
     """Of the items at `positions` the routes that come to a source, without those of items that a person has
     labelled: that label is delivered anyway. A query for each source that they were sent to.
     """
@@ -200,7 +202,7 @@ def coming(run: Run, run_sources: list[RunSource], position: int, positions: ran
     return [routes.filter(passed_on(run_sources, start, position)) for start in range(1, position + 1)]
 
 
-def items_of(parts: Sequence[QuerySet[Route]]) -> NDArray[np.int64]:
+def item_ids_of(parts: Sequence[QuerySet[Route]]) -> NDArray[np.int64]:
     """Ids of the items of routes, ascending."""
     queries = [part.order_by().values_list("item", flat=True) for part in parts]
     ids = (item for query in queries for item in query.iterator(chunk_size=10_000))
@@ -215,11 +217,11 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     context.progress(stage=Words(gettext_noop("Counting")))
     tally = tally_of(run, run_sources)
     with context.chunk(stage=Words(gettext_noop("Work for people"))):
-        parts = coming(run, run_sources, len(run_sources) + 1, range(run.pool_size))
-        items = items_of([part.filter(~Exists(given_up)) for part in parts])
+        parts = pending_routes(run, run_sources, len(run_sources) + 1, range(run.pool_size))
+        items = item_ids_of([part.filter(~Exists(given_up)) for part in parts])
         now = timezone.now()
         if not len(items):
-            move(
+            change_state(
                 run,
                 before=State.ROUTING,
                 after=State.COMPLETE,
@@ -243,7 +245,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
             third_decides=run.reference == Run.Reference.SETTLED,
             suggests=run.suggestions,
         )
-        move(
+        change_state(
             run,
             before=State.ROUTING,
             after=State.LABELLING,

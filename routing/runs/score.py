@@ -18,7 +18,7 @@ from annotation.words import Words
 from routing.core.losses import Loss, LossNotComputedError, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
-from routing.core_language import in_words, refusal_in_words
+from routing.core_language import message_in_words, refusal_in_words
 from routing.models import (
     REMOVED,
     BudgetOwner,
@@ -106,7 +106,7 @@ def resolve_score(
 
 
 def _refused(error: ScoreError) -> InputError:
-    words = _("This score cannot be used: %(error)s.") % {"error": in_words(error.said)}
+    words = _("This score cannot be used: %(error)s.") % {"error": message_in_words(error.said)}
     return InputError(words, where="score_params")
 
 

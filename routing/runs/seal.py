@@ -6,7 +6,7 @@ import segno
 from django.utils.safestring import SafeString, mark_safe
 
 from routing.models import Certificate
-from routing.runs.committed import first_hash
+from routing.runs.commitment_queries import first_hash
 
 DIGITS = 8
 """In a group, so that they can be read aloud and compared."""

@@ -42,7 +42,10 @@ def has_changed(frozen_source: FrozenSource) -> bool:
         # Of one that cannot be reached the reason says so itself.
         why = NOT_RUN if error.permanent else UNREACHABLE
         raise why.error(
-            raised_as=BackendError, permanent=error.permanent, source=source.name, error=failures.told(error)
+            raised_as=BackendError,
+            permanent=error.permanent,
+            source=source.name,
+            error=failures.part_of_error(error),
         ) from error
     return now != frozen_source.fingerprint
 

@@ -19,7 +19,7 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Project, User
 from annotation.words import Words
-from routing.common.states import State, move, was_cancelled
+from routing.common.states import State, change_state, was_cancelled
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.models import DrawItem, Measurement, PilotItem, PoolItem, Run, RunSource, Source, Spend
@@ -39,7 +39,7 @@ from routing.runs.plan_fields import PlanFields
 from routing.runs.pool import last_place
 from routing.runs.predict import PendingItems, on_calibration_set, predict_missing
 from routing.runs.reference_outlook import warning_of_references
-from routing.runs.roster import people_of, reference_told, store_roster, who_is_asked
+from routing.runs.roster import people_of, reference_audit_data, store_roster, who_is_asked
 from routing.runs.score import copy_scores_to_pool, score_missing, score_of
 from routing.runs.source_changes import fingerprint_now
 from routing.runs.usable_answers import accepted_unusable, record_unusable_accepted, refuse_unusable
@@ -179,7 +179,7 @@ def start_run(
                 "budget": None if budget is None else plain(budget),
                 **({"left_out": list(wanted.leave_out)} if wanted.leave_out else {}),
                 **({"measurement": measurement.pk} if measurement else {}),
-                **reference_told(run, people),
+                **reference_audit_data(run, people),
                 **({} if (share := built.later_audit_share) is None else {"later_audit_share": plain(share)}),
                 **({"accepts_unusable": True} if accept_unusable else {}),
                 "seed": "given" if entropy is not None else "from the system",
@@ -369,7 +369,7 @@ def _ask_people(context: JobContext, run: Run) -> None:
             people=who_is_asked(run),
             third_decides=run.reference == Run.Reference.SETTLED,
         )
-        move(
+        change_state(
             run,
             before=State.PREPARING,
             after=State.CALIBRATING,

@@ -105,8 +105,8 @@ def sentences_of(run: Run, figures: Mapping[str, Any]) -> list[str]:
         _("Two of our people differ on %(share)s (%(low)s to %(high)s) of the items.")
         % {
             "share": percent(figure["estimate"]),
-            "low": percent(outwards(figure["low"], math.floor)),
-            "high": percent(outwards(figure["high"], math.ceil)),
+            "low": percent(rounded_outwards(figure["low"], math.floor)),
+            "high": percent(rounded_outwards(figure["high"], math.ceil)),
         },
         _bound_and_blindness(run),
         _(
@@ -150,8 +150,8 @@ def _against_the_expert(run: Run, figures: Mapping[str, Any]) -> list[str]:
         _("People's labels differ from the expert's on %(share)s (%(low)s to %(high)s) of the items.")
         % {
             "share": percent(people["estimate"]),
-            "low": percent(outwards(people["low"], math.floor)),
-            "high": percent(outwards(people["high"], math.ceil)),
+            "low": percent(rounded_outwards(people["low"], math.floor)),
+            "high": percent(rounded_outwards(people["high"], math.ceil)),
         },
         _(
             "Seen on %(differ)s of %(asked)s asked items; on %(shared)s of these the dearest model says the "
@@ -190,6 +190,6 @@ def newest_run(project: Project) -> Run | None:
     return analysed.filter(told).first() or analysed.first()
 
 
-def outwards(share: float, rounded: Callable[[float], int]) -> float:
+def rounded_outwards(share: float, rounded: Callable[[float], int]) -> float:
     """An end of a range in whole thousandths, as pages show it, so that what is shown still holds."""
     return float(rounded(round(share * 1000, 9)) / 1000)

@@ -23,7 +23,7 @@ from annotation.models import Job, User
 from routing.common.states import State
 from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource
 from routing.runs.score import score_of
-from routing.sources.known_answers import LOOKED_AT
+from routing.sources.judged_answers import LOOKED_AT
 from routing.sources.storable import REASON, stored_reason
 from routing.sources.usability import MOST, SourcesUsability, Unusable, Usability, group_reasons, known_labels
 from routing.sources.warnings import reasons_in_words

@@ -25,7 +25,7 @@ from routing.models import Certificate, Draw, Run
 from routing.runs.ask_losses import ask_losses
 from routing.runs.budget import set_budget, stopped_at_budget
 from routing.runs.cancel import cancel_run
-from routing.runs.certificate_words import erased_in_words, evidence_of, limits_of, what_breaks_it
+from routing.runs.certificate_words import erased_in_words, evidence_of, limitations_of, what_breaks_it
 from routing.runs.certify import analyse
 from routing.runs.charts import run_charts
 from routing.runs.commitment_report import commitment_report
@@ -300,7 +300,7 @@ def run_certificate_page(request: ProjectRequest, number: int) -> HttpResponseBa
             "report": report,
             "certificate": report.certificate,
             "evidence": evidence_of(run, report),
-            "limits": limits_of(run, report.beside, report.two_people, report.how_labelled),
+            "limits": limitations_of(run, report.beside, report.two_people, report.how_labelled),
             "breaks": what_breaks_it(run),
             "erased": erased_in_words(run),
             "seal": seal_of(report.certificate),

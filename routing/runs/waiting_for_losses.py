@@ -21,7 +21,7 @@ REST, RETRY = timedelta(minutes=10), timedelta(hours=1)
 """How often such runs are looked for, and how long after the last job of a project the next one begins."""
 
 
-def look_after_losses() -> None:
+def maintain_losses() -> None:
     """Begin a job where a run waits for one, and remove losses that nobody needs. Any number of processes may
     do so at the same time.
     """
@@ -31,7 +31,7 @@ def look_after_losses() -> None:
         cache.set("kept-losses", value=True, timeout=RETRY.total_seconds())
 
 
-def go_on(project: Project) -> None:
+def resume_runs(project: Project) -> None:
     """Have a job go on with the runs of a project that has just come with a file."""
     if project.archived_at is None and any(map(_needs_a_job, _waiting(Run.objects.filter(project=project)))):
         have_computed(project)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from annotation.common import limits
 from annotation.common.value_reader import ValueReason, reader_of
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.models import Item, Project
 from annotation.permissions import Access
 from annotation.task_types import TASK_TYPES
@@ -21,7 +21,7 @@ from routing.common.states import OPEN
 from routing.core.losses import LossNotComputedError
 from routing.models import Prediction, RunSource, Source
 from routing.sources.backends import backend_class
-from routing.sources.known_answers import JudgedAnswer, remembered_value
+from routing.sources.judged_answers import JudgedAnswer, remembered_value
 from routing.sources.measured import MeasuredAccuracy, measured_accuracy
 from routing.sources.seen_answers import KNOWN_BEFORE, SeenAnswers, quoted_bases, seen_answers
 from routing.sources.usability import (
@@ -225,7 +225,7 @@ def _classes(project: Project, answers: Sequence[JudgedAnswer]) -> list[tuple[st
         return []
     names = dict(project.choices.order_by("position").values_list("key", "name"))
     given = Counter(answer.value for answer in answers if answer.value)
-    found = [(in_words(kind.from_text(text), names), count) for text, count in given.most_common()]
+    found = [(label_in_words(kind.from_text(text), names), count) for text, count in given.most_common()]
     if not kind.several:
         found += [(name, 0) for key, name in names.items() if key not in given]
     return found

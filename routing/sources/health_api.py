@@ -14,9 +14,9 @@ from routing.common.api_bodies import map_of
 from routing.sources.api import UsabilityBody, usability_content
 from routing.sources.health import Health, health_of
 from routing.sources.measured import MeasuredAccuracy
-from routing.sources.mend import save_mends
 from routing.sources.mends import Mends, mends_of
 from routing.sources.prompts_api import SourceView
+from routing.sources.save_mends import save_mends
 
 
 class AnswerExampleBody(serializers.Serializer[Any]):

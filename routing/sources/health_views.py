@@ -13,8 +13,8 @@ from annotation.errors import HypacError
 from routing.common.figures import Reliability, reliability_figure
 from routing.models import Source
 from routing.sources.health import Health, health_of
-from routing.sources.mend import mendable, save_mends
 from routing.sources.mends import mends_of
+from routing.sources.save_mends import mendable, save_mends
 from routing.sources.sent_words import RefusedWords, refused_words
 from routing.sources.usability import NEARLY_A_LABEL
 

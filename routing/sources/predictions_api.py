@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
-from annotation.common.api.uploads import TakesStream, received
+from annotation.common.api.uploads import TakesStream, receive_body
 from annotation.common.money import MoneyField, in_full
 from annotation.errors import NotAllowedError
 from annotation.imports.encodings import ENCODINGS
@@ -175,7 +175,7 @@ class SourcePredictions(TakesStream, SourceView):
         asked = self.query(SendQuery)
         source = self.find(source_id)
         refuse_other_backends(source)
-        with received(request) as content:
+        with receive_body(request) as content:
             stored = store_answers_file(
                 project=self.access.project, content=content, name=asked.get("name", "predictions")
             )

@@ -16,7 +16,7 @@ from routing.core.scores import score_key
 from routing.models import ItemScore, Prediction, RunSource, Source, SourceTry
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import backend_class
-from routing.sources.known_answers import LOOKED_AT, JudgedAnswer, known_answers, remembered_value
+from routing.sources.judged_answers import LOOKED_AT, JudgedAnswer, judged_answers, remembered_value
 from routing.sources.storable import REASON, stored_reason
 from routing.sources.trials import any_hidden, reasons_of_try, way_of_asking
 from routing.visibility import output_is_open
@@ -50,7 +50,7 @@ def seen_answers(
     is named.
     """
     params = score_params or {}
-    known = known_answers(project, sources, score=score, params=params)
+    known = judged_answers(project, sources, score=score, params=params)
     found = []
     for source in sources:
         if source.pk in known:

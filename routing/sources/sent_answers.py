@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation.common import audit, limits
 from annotation.common.bulk import copy_rows
 from annotation.common.files import MODEL_OUTPUT, store_file
+from annotation.common.image_sizes import misfits
 from annotation.common.locks import locked_project
 from annotation.common.ranges import of_items
 from annotation.errors import ConflictError, InputError
@@ -39,9 +40,8 @@ from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
 from routing.sources.backends.uploaded.answers import NoLabelError, sent_from
 from routing.sources.backends.uploaded.lines import Line, fields_in, read_line
-from routing.sources.image_fit import misfits
 from routing.sources.mends import every_fingerprint, reader_for
-from routing.sources.sent_reading import Entry, Made, how_to_read, sent_file
+from routing.sources.sent_reading import Entry, ParsedEntry, how_to_read, sent_file
 from routing.sources.sent_tables import entry_of
 from routing.visibility import output_is_open
 
@@ -205,24 +205,24 @@ class _Reading:
         self._compares = output_is_open(project)
         self.has_size = self._reader.kind.has_size
 
-    def read(self, entry: Entry) -> Made:
+    def read(self, entry: Entry) -> ParsedEntry:
         where = entry.where
         if isinstance(entry.said, str) and len(entry.said) > self._longest:
             words = Words(gettext_noop("It has more than %(most)s characters."), most=self._longest)
-            return Made(entry, None, (where, words))
+            return ParsedEntry(entry, None, (where, words))
         if isinstance(entry.said, Problem):
-            return Made(entry, None, (where, entry.said.message))
+            return ParsedEntry(entry, None, (where, entry.said.message))
         try:
             line = self._line(entry.said)
         except InputError as error:
             if isinstance(error, NoLabelError):
                 self._count(error.said)
-            return Made(entry, None, (self._field(where, error.where), said_by(error)))
+            return ParsedEntry(entry, None, (self._field(where, error.where), said_by(error)))
         # As the database gives it back, so that the same line is known again.
         answer = json.loads(json.dumps(storable.document(line.answer)))
-        return Made(entry, Line(storable.text(line.external_id, 300), answer))
+        return ParsedEntry(entry, Line(storable.text(line.external_id, 300), answer))
 
-    def fitting(self, made: Sequence[Made]) -> list[Made]:
+    def fitting(self, made: Sequence[ParsedEntry]) -> list[ParsedEntry]:
         """The same, what is of an image of another size told as a problem. It reads images, so nothing may be
         locked.
         """
@@ -230,7 +230,7 @@ class _Reading:
         lines = ((one.line.external_id, one.line.answer["label"]) if one.line else ("", None) for one in made)
         why = misfits(self._reader, [(items.get(name, 0), label) for name, label in lines])
         return [
-            Made(one.entry, None, (self._field(one.entry.where, "label"), words)) if words else one
+            ParsedEntry(one.entry, None, (self._field(one.entry.where, "label"), words)) if words else one
             for one, words in zip(made, why, strict=True)
         ]
 
@@ -254,7 +254,7 @@ class _Reading:
         if word and (word in self._words or len(self._words) < MOST_WORDS):
             self._words[word] += 1
 
-    def store(self, made: Sequence[Made], counts: Counts) -> None:
+    def store(self, made: Sequence[ParsedEntry], counts: Counts) -> None:
         """Inside the chunk's transaction. Nobody starts a run meanwhile: `start_run` takes the same lock."""
         locked_project(self._project.pk)
         problems = [(one.entry.number, one.problem) for one in made if one.problem]

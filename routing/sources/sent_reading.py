@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     said: str | Record
 
 
-class Made(NamedTuple):
+class ParsedEntry(NamedTuple):
     """What was made of an entry: its answer, or where and why there is none."""
 
     entry: Entry

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from annotation.errors import InputError
 from annotation.models import AuthenticatorApp, Connection, Webhook
-from annotation.outside.secrets import encrypt_anew
+from annotation.outside.secrets import reencrypt
 from routing.models import Source
 
 
@@ -43,7 +43,7 @@ def _rotate(rows: QuerySet[Any], field: str, lost: list[str]) -> int:
     for row in rows.order_by("pk").iterator():
         stored = getattr(row, field)
         try:
-            encrypted = encrypt_anew(stored)
+            encrypted = reencrypt(stored)
         except InputError:
             lost.append(_name_of(row))
             continue

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import reader_of
 from annotation.errors import InputError
-from annotation.imports.columns import sure_of
+from annotation.imports.columns import confidence_columns
 from annotation.models import Project, User
 from routing.common.states import OPEN
 from routing.models import Source
@@ -22,7 +22,7 @@ from routing.sources.backends.cells import decimal_cell
 from routing.sources.backends.recorded import NAME
 from routing.sources.manage import save_source
 from routing.sources.mends import can_be_mended
-from routing.sources.suggestion_doubts import is_share, no_labels, no_shares
+from routing.sources.suggested_doubts import is_share, no_labels, no_shares
 from routing.visibility import measured_for_a_plan
 
 SAMPLE = 200
@@ -236,7 +236,7 @@ def _named(
     something else are judged.
     """
     groups: dict[str, dict[str, str]] = {}
-    taken = _named_by_answer(sure_of(columns, rows), columns, groups)
+    taken = _named_by_answer(confidence_columns(columns, rows), columns, groups)
     for column in columns:
         if column in taken:
             continue

@@ -19,7 +19,7 @@ from annotation.common.value_reader import ValueReader, as_text
 from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.models import Item, Job, Label, Project, User
 from annotation.task_types import TASK_TYPES
 from annotation.words import Words
@@ -292,7 +292,7 @@ class ShownTry:
         ]
 
     def _label(self, text: str) -> str:
-        return in_words(TASK_TYPES[self.task_type].from_text(text), self.names) if text else ""
+        return label_in_words(TASK_TYPES[self.task_type].from_text(text), self.names) if text else ""
 
     @property
     def asked_with(self) -> int:

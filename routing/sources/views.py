@@ -30,8 +30,8 @@ from routing.sources.prompt_versions import takes_prompt
 from routing.sources.score_fields import by_price
 from routing.sources.sent_answers import takes_answers
 from routing.sources.suggested import FoundModels, add_suggested, found_models
+from routing.sources.suggested_doubts import no_answers
 from routing.sources.suggested_form import SuggestedForm
-from routing.sources.suggestion_doubts import no_answers
 from routing.sources.trials import cost_of_tries
 from routing.sources.usability import Usability, usability_of, usability_of_sources
 from routing.sources.warnings import usability_in_words, warnings_of

@@ -139,7 +139,7 @@ class CandidateView(ProjectView):
             raise Http404("no such candidate")
         return found
 
-    def told(self, source: Source, number: int) -> dict[str, Any]:
+    def body_of(self, source: Source, number: int) -> dict[str, Any]:
         found = next(one for one in results_of(source) if one.candidate.number == number)
         try:
             price = estimate(found.candidate)
@@ -167,7 +167,7 @@ class Candidates(CandidateView):
             raise InputError("A candidate needs a prompt.", where="prompt")
         made = write_candidate(access=self.access, source=source, prompt=prompt, params=body.get("params"))
         return created(
-            self.told(source, made.number),
+            self.body_of(source, made.number),
             "api_candidate",
             slug=slug,
             source_id=source_id,
@@ -182,7 +182,7 @@ class CandidateDetail(CandidateView):
     def get(self, request: Request, slug: str, source_id: int, number: int) -> Response:
         """One of them, with what its missing answers cost."""
         found = self.candidate(source_id, number)
-        return Response(self.told(found.source, number))
+        return Response(self.body_of(found.source, number))
 
 
 class CandidateRun(CandidateView):
@@ -203,7 +203,7 @@ class CandidateUse(CandidateView):
         """Ask the source so from now on."""
         self.parsed(Nothing)
         source = use_candidate(access=self.access, candidate=self.candidate(source_id, number))
-        return Response(self.told(source, number))
+        return Response(self.body_of(source, number))
 
 
 def _development(view: ProjectView) -> dict[str, int]:

@@ -14,7 +14,7 @@ from annotation.common.replaced_labels import choice_names, replaced_labels
 from annotation.common.value_reader import Value, as_text
 from annotation.errors import HypacError
 from annotation.labelling.alike import Alike
-from annotation.labelling.label_queries import in_words
+from annotation.labelling.label_queries import label_in_words
 from annotation.models import Item, Project
 from routing.core.experiment.paired import mcnemar
 from routing.core.experiment.reliability import interval, reliability
@@ -206,12 +206,12 @@ def mistakes_of(result: CandidateResult) -> list[Mistake]:
     wrong = {pk: one for pk, one in told.items() if one.wrong is not False}
     items = Item.objects.select_related("image").in_bulk(list(wrong))
     return [
-        Mistake(items[pk], in_words(labels[pk], names), _in_words(wrong[pk], names), wrong[pk].reason)
+        Mistake(items[pk], label_in_words(labels[pk], names), _in_words(wrong[pk], names), wrong[pk].reason)
         for pk in sorted(wrong)
     ]
 
 
-def compared(first: CandidateResult, second: CandidateResult) -> Comparison:
+def compare_candidates(first: CandidateResult, second: CandidateResult) -> Comparison:
     project = first.candidate.project
     names, labels = choice_names(project), _known(project)
     held = {one.item_id: one for one in labelled_items(project).select_related("item__image")}
@@ -225,7 +225,7 @@ def compared(first: CandidateResult, second: CandidateResult) -> Comparison:
         only[1] += right == (False, True)
         if not _same(alike, one, other):
             words = (_in_words(one, names), _in_words(other, names))
-            rows.append(Difference(held[pk].item, in_words(labels[pk], names), words, right))
+            rows.append(Difference(held[pk].item, label_in_words(labels[pk], names), words, right))
     return Comparison(first.candidate, second.candidate, len(both), rows, only[0], only[1])
 
 
@@ -324,7 +324,7 @@ def _same(alike: Alike, one: OneAnswer, other: OneAnswer) -> bool:
 
 
 def _in_words(answer: OneAnswer, names: Mapping[str, str]) -> str:
-    return "" if answer.value is None else in_words(answer.value, names)
+    return "" if answer.value is None else label_in_words(answer.value, names)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -19,7 +19,7 @@ from annotation.projects.jobs_views import STOP_POLLING
 from annotation.task_types import TASK_TYPES
 from routing.held_out.manage import set_answer
 from routing.models import PromptCandidate, Source
-from routing.runs.untouched import untouched_items
+from routing.runs.untouched_items import untouched_items
 from routing.sources.backend_for import prompt_of, task_spec
 from routing.sources.prompt_form import ExampleFormSet, initial_examples, preview_of, prompt_in
 from routing.sources.prompt_versions import takes_prompt
@@ -45,7 +45,7 @@ from routing.workshop.development import (
     take_over_rounds,
 )
 from routing.workshop.forms import BudgetForm, CandidateForm, DrawForm
-from routing.workshop.results import compared, mistakes_of, results_of
+from routing.workshop.results import compare_candidates, mistakes_of, results_of
 
 
 @needs("sources.edit", "GET", "POST")
@@ -80,7 +80,7 @@ def candidates(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     by_number = {str(one.candidate.number): one for one in context["run"]}
     pair = [by_number.get(request.GET.get(name, "")) for name in ("first", "second")]
     if pair[0] and pair[1]:
-        context |= {"pair": pair, "compared": compared(pair[0], pair[1])}
+        context |= {"pair": pair, "compared": compare_candidates(pair[0], pair[1])}
     return render(request, "routing/workshop/candidates.html", context)
 
 

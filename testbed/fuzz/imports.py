@@ -8,7 +8,7 @@ from itertools import islice
 
 from annotation.errors import InputError
 from annotation.imports import encodings
-from annotation.imports.allowance import Deadline, InTime
+from annotation.imports.allowance import Deadline, DeadlineFile
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.base import Importer, Record, Row
 from annotation.imports.formats.detect import detect_in
@@ -129,7 +129,7 @@ def _look_at(record: Record) -> None:
 
 def detected(data: bytes) -> None:
     """Which format and which encoding a file has: what a preview asks first."""
-    timed = InTime(io.BytesIO(data), Deadline.of_a_look(), NAME)
+    timed = DeadlineFile(io.BytesIO(data), Deadline.of_a_look(), NAME)
     if (sample := encodings._sample(timed, most=encodings.LOOKED_AT)) is not None:
         for offer in encodings._offers(sample):
             assert_storable(list(offer.words))

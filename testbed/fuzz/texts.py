@@ -14,7 +14,7 @@ from annotation.common.api.conditional import answer_once
 from annotation.common.value_reader import ValueReader
 from annotation.errors import HypacError, InputError
 from annotation.models import Item
-from annotation.outside.buckets import Found, _size, parsed
+from annotation.outside.buckets import ObjectInfo, _size, parsed
 from annotation.outside.net import NetResponse
 from annotation.outside.webhooks.sending import LONGEST_RETRY_AFTER, _retry_after
 from annotation.projects.label_studio_config import read_config
@@ -295,7 +295,7 @@ def headers(data: bytes) -> None:
         first, last = downloads._span(found[1], found[2], 10)
         assert first > last or 0 <= first <= last < 10
     try:
-        assert Found("k", _size(named.get("content-length", "0")), "").size >= 0
+        assert ObjectInfo("k", _size(named.get("content-length", "0")), "").size >= 0
     except HypacError as error:
         str(error)
 

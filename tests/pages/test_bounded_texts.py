@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from annotation import maintenance
 from annotation.common import limits, markdown
-from annotation.common.markdown import render, render_kept
+from annotation.common.markdown import render, render_cached
 from annotation.errors import InputError
 from annotation.labelling import queue
 from annotation.models import Item, Project
@@ -28,7 +28,7 @@ def rendered(monkeypatch) -> list[str]:
     monkeypatch.setattr(
         markdown, "_tokens", lambda source, make=markdown._tokens: sources.append(source) or make(source)
     )
-    render_kept.cache_clear()
+    render_cached.cache_clear()
     return sources
 
 

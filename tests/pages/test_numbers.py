@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import get_resolver
 from django.urls.converters import IntConverter
 
-from annotation.api.root import OnceGenerator
+from annotation.api.root import CachedSchemaGenerator
 from tests.annotation.apis import problem
 from tests.pages.test_access import (
     API,
@@ -151,7 +151,7 @@ Operation = tuple[str, str, dict[str, Any]]
 
 def operations() -> Iterator[Operation]:
     """(path, method, operation) of the API's schema."""
-    for path, methods in OnceGenerator().get_schema(public=True)["paths"].items():
+    for path, methods in CachedSchemaGenerator().get_schema(public=True)["paths"].items():
         for method, operation in methods.items():
             yield path, method, operation
 
@@ -166,7 +166,7 @@ def in_bodies(kind: str) -> Iterator[tuple[str, str, list[str | int]]]:
 
 def _places(schema: dict[str, Any], kind: str) -> Iterator[list[str | int]]:
     if reference := schema.get("$ref"):
-        known = OnceGenerator().get_schema(public=True)["components"]["schemas"]
+        known = CachedSchemaGenerator().get_schema(public=True)["components"]["schemas"]
         schema = known[reference.rpartition("/")[2]]
     for inner in schema.get("allOf", []):
         yield from _places(inner, kind)

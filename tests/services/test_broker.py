@@ -84,7 +84,7 @@ def test_a_message_that_redis_hears_nothing_of_keeps_no_place(
     url = redis_server.url()  # one of the tests' own, as it is stopped
     with redis.Redis.from_url(url) as client:
         client.flushdb()
-    redis_broker.use(url)
+    redis_broker.install(url)
     got: list[kombu.Message] = []
     with kombu.Connection(url, transport_options={"socket_timeout": 1}) as connection:
         queue = kombu.Queue("places", channel=connection)

@@ -18,7 +18,7 @@ from annotation.imports.bucket_sync import (
 from annotation.imports.columns import ColumnMapping
 from annotation.jobs import jobs
 from annotation.models import BucketFile, BucketSync, Connection, Job, Membership, Project
-from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
+from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, ObjectInfo
 from annotation.outside.connections import update_connection
 from routing.ports import Routing
 from testbed.factories import add_member, make_project
@@ -156,17 +156,19 @@ class TestTaking:
     def test_a_key_that_would_be_another_one_on_its_way_is_refused(self, bucket, monkeypatch):
         project = make_project()
         sync = synchronised(project, bucket)
-        found = Client.found
+        found = Client.list_objects
 
         def with_dots(self: Client, *args: Any, **options: Any) -> Any:
             for entry in found(self, *args, **options):
                 yield entry._replace(key="in/../other.csv")
 
         put(bucket, "in/a.csv", rows("a"))
-        monkeypatch.setattr(Client, "found", with_dots)
+        monkeypatch.setattr(Client, "list_objects", with_dots)
         assert looked(sync).result["refused"] == 1
         assert "none of its parts" in sync.files.get().error
-        monkeypatch.setattr(Client, "found", lambda *args, **options: iter([Found("x" * 2000, 1, "e")]))
+        monkeypatch.setattr(
+            Client, "list_objects", lambda *args, **options: iter([ObjectInfo("x" * 2000, 1, "e")])
+        )
         assert looked(sync).state == Job.State.QUEUED
         assert not names(project)
 
@@ -231,7 +233,7 @@ class TestFaults:
         project = sync.connection.project
         other = jobs.enqueue(project=project, kind_name="import", params={}, unique_key="import")
         calls: list[str] = []
-        for name in ("found", "pieces"):
+        for name in ("list_objects", "chunks"):
             whole = getattr(Client, name)
             monkeypatch.setattr(
                 Client,
@@ -244,10 +246,10 @@ class TestFaults:
         job = look_now(sync=sync, user=sync.user)
         for _attempt in range(3):
             assert done(job).state == Job.State.QUEUED
-        assert sorted(calls) == ["found", "write"]
+        assert sorted(calls) == ["list_objects", "write"]
         jobs.cancel(job=other)
         assert done(job).state == Job.State.DONE, job.error
-        assert sorted(calls) == ["found", "pieces", "pieces", "write"]
+        assert sorted(calls) == ["chunks", "chunks", "list_objects", "write"]
         assert job.result == {"found": 2, "taken": 2, "refused": 0, "written": 1}
 
     def test_of_two_files_of_the_same_bytes_each_has_its_import(self, sync, bucket):
@@ -279,14 +281,14 @@ class TestFaults:
         assert not names(job.project)
 
     def test_an_object_that_changes_while_it_is_read_waits_for_the_next_look(self, sync, bucket, monkeypatch):
-        pieces = Client.pieces
+        pieces = Client.chunks
 
         def changed(self: Client, found: Any) -> Any:
             if found.key == "in/a.csv":
                 put(bucket, "in/a.csv", rows("a1", "a2", "a3"))
             return pieces(self, found)
 
-        monkeypatch.setattr(Client, "pieces", changed)
+        monkeypatch.setattr(Client, "chunks", changed)
         assert looked(sync).state == Job.State.DONE
         assert states(sync) == {"in/a.csv": "waiting", "in/b.csv": "taken"}
         monkeypatch.undo()
@@ -319,7 +321,7 @@ class TestFaults:
             raise KEYS_REFUSED.error(raised_as=InputError, where="connection", said="403")
 
         # The test's server takes any keys.
-        monkeypatch.setattr(Client, "pieces", refused)
+        monkeypatch.setattr(Client, "chunks", refused)
         job = looked(sync)
         assert (job.state, job.error_code) == (Job.State.FAILED, "store_refused_keys")
         assert states(sync) == {"in/a.csv": "waiting", "in/b.csv": "waiting"}

@@ -18,7 +18,7 @@ from annotation.imports.fetching import fetch
 from annotation.jobs import jobs
 from annotation.models import BucketSync, Job, StoredFile
 from annotation.outside import buckets
-from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, Found
+from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, ObjectInfo
 from testbed.factories import make_project
 from testbed.object_store import Bucket
 from tests.services.test_bucket_sync import looked, names, put, rows, states, synchronised
@@ -36,14 +36,14 @@ def sync(bucket: Bucket) -> BucketSync:
 
 def deny(monkeypatch: pytest.MonkeyPatch, *denied: str) -> None:
     """A store that does not hand these out, such as those that it has put into an archive."""
-    pieces = Client.pieces
+    pieces = Client.chunks
 
-    def refused(self: Client, found: Found) -> Iterator[bytes]:
+    def refused(self: Client, found: ObjectInfo) -> Iterator[bytes]:
         if found.key in denied:
             raise KEYS_REFUSED.error(raised_as=InputError, where="connection", said="403 InvalidObjectState")
         return pieces(self, found)
 
-    monkeypatch.setattr(Client, "pieces", refused)
+    monkeypatch.setattr(Client, "chunks", refused)
 
 
 def test_an_object_that_is_denied_is_named_once_and_the_others_go_on(sync, monkeypatch):
@@ -92,13 +92,13 @@ KEYS = ["in/" + "x" * 1100 + ".csv", "in/" + "é" * 600 + ".csv", "in/a\0b.csv",
 
 @pytest.mark.parametrize("key", KEYS)
 def test_a_key_that_cannot_be_kept_is_named_and_the_others_go_on(sync, monkeypatch, key):
-    found = Client.found
+    found = Client.list_objects
 
-    def more(self: Client, *args: Any, **options: Any) -> Iterator[Found]:
-        yield Found(key, 5, "e")
+    def more(self: Client, *args: Any, **options: Any) -> Iterator[ObjectInfo]:
+        yield ObjectInfo(key, 5, "e")
         yield from found(self, *args, **options)
 
-    monkeypatch.setattr(Client, "found", more)
+    monkeypatch.setattr(Client, "list_objects", more)
     job = looked(sync)
     assert job.state == Job.State.DONE, job.error
     assert job.result == {"found": 4, "taken": 3, "refused": 1, "written": 0}
@@ -125,13 +125,13 @@ def test_an_object_that_is_stored_compressed_is_read_as_it_is_stored(sync, bucke
     ("change", "why"), [({"size": 500}, "in place of 500"), ({"etag": "a\r\nb"}, "header")]
 )
 def test_an_object_that_is_not_as_listed_holds_up_no_other(sync, monkeypatch, change, why):
-    found = Client.found
+    found = Client.list_objects
 
-    def lying(self: Client, *args: Any, **options: Any) -> Iterator[Found]:
+    def lying(self: Client, *args: Any, **options: Any) -> Iterator[ObjectInfo]:
         for one in found(self, *args, **options):
             yield one._replace(**change) if one.key == "in/a.csv" else one
 
-    monkeypatch.setattr(Client, "found", lying)
+    monkeypatch.setattr(Client, "list_objects", lying)
     job = looked(sync)
     assert job.state == Job.State.DONE, job.error
     assert states(sync) == {"in/a.csv": "waiting", "in/b.csv": "taken", "in/c.csv": "taken"}
@@ -142,7 +142,7 @@ def test_a_listing_ends_in_time(sync, monkeypatch):
     clock = iter(range(0, 10**6, 400))
     monkeypatch.setattr(buckets, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with pytest.raises(HypacError) as told:
-        list(bucket_look.place_of(sync.connection).found("in/", seconds=300))
+        list(bucket_look.store_of(sync.connection).list_objects("in/", seconds=300))
     assert told.value.code == "store_lists_too_slowly"
     assert not told.value.permanent
 

@@ -63,14 +63,14 @@ class TestClient:
         digest = hashlib.sha256(content).hexdigest()
         name = "a folder/ünïcode +%&=?#~.csv"
         with client_of(bucket) as client:
-            assert client.look(name) is None
+            assert client.head(name) is None
             client.put(name, io.BytesIO(content), size=1024, sha256=digest, media_type="text/csv")
-            found = client.look(name)
+            found = client.head(name)
             assert found is not None
             assert (found.size, found.sha256) == (1024, digest)
-            assert b"".join(client.pieces(found)) == content
-            assert [entry.key for entry in client.found("a folder/")] == [name]
-            assert list(client.found("other")) == []
+            assert b"".join(client.chunks(found)) == content
+            assert [entry.key for entry in client.list_objects("a folder/")] == [name]
+            assert list(client.list_objects("other")) == []
         assert bucket.names() == {name}
 
     def test_large_ones_go_in_parts_and_come_in_pieces(self, bucket, monkeypatch):
@@ -83,10 +83,10 @@ class TestClient:
                 "large", io.BytesIO(content), size=len(content), sha256=digest, media_type="text/plain",
                 progress=told.append,
             )  # fmt: skip
-            found = client.look("large")
+            found = client.head("large")
             assert found is not None
             assert found.sha256 == digest
-            assert b"".join(client.pieces(found)) == content
+            assert b"".join(client.chunks(found)) == content
         assert told[-1] == len(content)
         assert len(told) == 2
 
@@ -113,17 +113,17 @@ class TestClient:
             with pytest.raises(ConflictError):
                 put(b"b")
             put(b"c", overwrite=True)
-            found = client.look("x")
+            found = client.head("x")
             assert found is not None
-            assert b"".join(client.pieces(found)) == b"c"
+            assert b"".join(client.chunks(found)) == b"c"
             put(b"d", overwrite=True)
             with pytest.raises(ConflictError, match="changed meanwhile"):
-                list(client.pieces(found))
+                list(client.chunks(found))
 
     def test_more_than_a_page_of_objects_is_found(self, bucket, monkeypatch):
         for number in range(7):
             bucket.client.put_object(Bucket=bucket.name, Key=f"p/{number}", Body=b"x")
-        whole = Client.found
+        whole = Client.list_objects
         with client_of(bucket) as client:
             sent = client._requests.send
 
@@ -148,14 +148,14 @@ class TestClient:
         answers = iter([NetResponse(200, httpx.Headers(), page)] * 3)
         monkeypatch.setattr("annotation.outside.net.GuardedClient.request", lambda *_, **__: next(answers))
         with client_of(bucket) as client, pytest.raises(HypacError, match="cannot be read"):
-            list(client.found(""))
+            list(client.list_objects(""))
 
     def test_what_is_wrong_is_said_without_repeating_the_store(self, bucket):
         nowhere = Place(bucket.endpoint, "no-such-bucket-here", "us-east-1", True, ACCESS, SECRET)
         with Client(nowhere) as client, pytest.raises(InputError, match="no such bucket"):
-            list(client.found(""))
+            list(client.list_objects(""))
         with client_of(bucket) as client, pytest.raises(InputError, match="none of its parts"):
-            client.look("a/../b")
+            client.head("a/../b")
 
 
 class TestConnections:

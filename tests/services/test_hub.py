@@ -23,7 +23,7 @@ from annotation.outside.connections import (
     create_connection,
     try_connection,
 )
-from annotation.outside.hub import DataSet, Repository, _library, holds
+from annotation.outside.hub import DataSet, Repository, _library, has_content
 from routing.delivery import hub_export
 from routing.delivery.deliver import deliver
 from routing.delivery.exports import export_delivery
@@ -74,17 +74,17 @@ class TestReading:
         hub.page = 3
         hub.add(REPO, **{f"d/{number}.csv": b"x" for number in range(8)}, **{"e.csv": b"y"})
         with Repository(DataSet(REPO, "main")) as repository:
-            assert [found.key for found in repository.found("d/")] == [
+            assert [found.key for found in repository.list_objects("d/")] == [
                 f"d/{number}.csv" for number in range(8)
             ]
-            assert len(list(repository.found(""))) == 9
-            assert len(list(repository.found("", at_most=1))) == 1
-            assert list(repository.found("no such folder/")) == []
-            assert repository.look("none.csv") is None
-            found = repository.look("e.csv")
+            assert len(list(repository.list_objects(""))) == 9
+            assert len(list(repository.list_objects("", at_most=1))) == 1
+            assert list(repository.list_objects("no such folder/")) == []
+            assert repository.head("none.csv") is None
+            found = repository.head("e.csv")
             assert found is not None
             assert (found.size, found.etag) == (1, blob(b"y"))
-            assert b"".join(repository.pieces(found)) == b"y"
+            assert b"".join(repository.chunks(found)) == b"y"
 
     def test_a_private_one_is_shown_to_its_token_alone(self, hub):
         hub.add(REPO, **{"a.csv": rows("a")})
@@ -103,8 +103,8 @@ class TestReading:
         hub.add(REPO, **{"a.csv": rows("a")})
         monkeypatch.setenv("HF_TOKEN", "hf_of_the_machine")
         with Repository(DataSet(REPO, "main")) as repository:
-            for found in repository.found(""):
-                assert list(repository.pieces(found))
+            for found in repository.list_objects(""):
+                assert list(repository.chunks(found))
         sent = {name.lower(): value for _, _, headers in hub.asked for name, value in headers.items()}
         assert "authorization" not in sent
         assert "hf_of_the_machine" not in str(hub.asked)
@@ -127,10 +127,10 @@ class TestReading:
     def test_a_file_that_changes_meanwhile_is_not_mixed(self, hub):
         files = hub.add(REPO, **{"a.csv": rows("a")})
         with Repository(DataSet(REPO, "main")) as repository:
-            found = repository.look("a.csv")
+            found = repository.head("a.csv")
             files["a.csv"] = rows("b")
             with pytest.raises(HypacError, match="changed meanwhile"):
-                list(repository.pieces(found))
+                list(repository.chunks(found))
 
     def test_a_hub_that_fails_is_asked_again_later(self, hub, monkeypatch):
         hub.add(REPO, **{"a.csv": rows("a")})
@@ -163,10 +163,10 @@ class TestReading:
         monkeypatch.setattr("testbed.hub_server.Handler.answer", _answering(answer))
         with Repository(DataSet(REPO, "main")) as repository:
             if answer in (b"[]", b"{}"):
-                assert list(repository.found("")) == []
+                assert list(repository.list_objects("")) == []
             else:
                 with pytest.raises(HypacError, match="cannot be read"):
-                    list(repository.found(""))
+                    list(repository.list_objects(""))
 
     def test_a_request_has_an_end(self, hub):
         _library()
@@ -384,9 +384,9 @@ class TestWriting:
     def test_contents_are_told_apart(self, tmp_path):
         path: Path = tmp_path / "it"
         path.write_bytes(b"abc")
-        from annotation.outside.buckets import Found
+        from annotation.outside.buckets import ObjectInfo
 
-        assert holds(path, Found("it", 3, blob(b"abc")))
-        assert holds(path, Found("it", 3, sha256(b"abc")))
-        assert not holds(path, Found("it", 3, blob(b"abd")))
-        assert not holds(path, Found("it", 4, blob(b"abc")))
+        assert has_content(path, ObjectInfo("it", 3, blob(b"abc")))
+        assert has_content(path, ObjectInfo("it", 3, sha256(b"abc")))
+        assert not has_content(path, ObjectInfo("it", 3, blob(b"abd")))
+        assert not has_content(path, ObjectInfo("it", 4, blob(b"abc")))

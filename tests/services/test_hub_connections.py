@@ -39,9 +39,9 @@ class TestThisMachine:
 
         monkeypatch.setattr("huggingface_hub.hf_hub_download", full)
         with Repository(DataSet(REPO, "main")) as repository:
-            found = repository.look("a.csv")
+            found = repository.head("a.csv")
             with pytest.raises(StorageError, match="No space left"):
-                list(repository.pieces(found))
+                list(repository.chunks(found))
 
     def test_a_name_that_is_too_long_keeps_no_other_file_from_being_taken(self, hub):
         hub.add(REPO, **{f"data/{'a' * 251}.csv": rows("long"), "data/b.csv": rows("b")})
@@ -195,7 +195,7 @@ class TestConnecting:
         )
         connection.refresh_from_db()
         with hub_of(connection) as repository, pytest.raises(InputError, match="no such data set"):
-            list(repository.found(""))
+            list(repository.list_objects(""))
 
     def test_by_its_page(self, hub):
         hub.add(REPO, **{"a.csv": rows("a")})

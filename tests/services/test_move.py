@@ -22,7 +22,7 @@ import time
 from datetime import UTC, datetime
 from annotation.models import Item, User
 from annotation.people.second_factor import change, codes
-from annotation.people.second_factor.passkeys import Made
+from annotation.people.second_factor.passkeys import NewPasskey
 from routing.delivery.deliver import deliver
 from testbed.factories import make_project
 from testbed.worlds import make_world
@@ -33,7 +33,7 @@ odd = [1e16, 1e-300, 2**62, "\\u2028", True, None, {"a": [0.1]}]
 Item.objects.create(project=make_project(name="Odd"), external_id="x", position=0, text="tab\\t\\\\N\\n,\\"",
                     content_hash="0", data={"n": "1"}, typed={"n": odd})
 user, secret = User.objects.first(), codes.new_secret()
-change.add_passkey(user=user, name="key", handle="AA", made=Made("AQ", "Ag", 2**32 - 1))
+change.add_passkey(user=user, name="key", handle="AA", made=NewPasskey("AQ", "Ag", 2**32 - 1))
 change.set_up_app(user=user, secret=secret, code=codes._totp(secret).generate(int(time.time())).decode())
 Item.objects.filter(external_id="x").update(created_at=datetime(1999, 12, 31, 23, 59, 59, 999999, UTC))
 """

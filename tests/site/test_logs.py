@@ -16,7 +16,7 @@ from django.urls import get_resolver, reverse
 from django.urls.converters import IntConverter
 from django.utils.module_loading import import_string
 
-from annotation.common.log_context import logged
+from annotation.common.log_context import bind
 from annotation.jobs import jobs, kinds
 from annotation.jobs.context import JobContext
 from annotation.models import Job
@@ -48,7 +48,7 @@ def parsed(stream: io.StringIO) -> list[dict]:
 
 def test_a_line_names_what_it_belongs_to(lines) -> None:
     log = logging.getLogger("annotation.tests")
-    with logged(job=7), logged(job_kind="import_items"):
+    with bind(job=7), bind(job_kind="import_items"):
         log.warning("a chunk of %d rows", 12)
     log.warning("outside")
     inside, outside = lines.getvalue().splitlines()

@@ -18,7 +18,7 @@ from routing.core.reference.sources import CHECKED, deliver as delivered_by_the_
 from routing.models import AuditedItem, ExpertRequest, Route, Run
 from routing.runs.certify import analyse
 from routing.runs.expert.ask import ask_expert
-from routing.runs.expert.leaving import wait_no_longer
+from routing.runs.expert.leaving import give_up_open_items
 from routing.runs.start import start_run
 from testbed.factories import add_member
 from testbed.worlds import rows_of
@@ -184,7 +184,7 @@ class ExpertWay(WholeWay):
         before = set(work.filter(assigned_to=user, state__in=UNFINISHED).values_list("pk", flat=True))
         others = work.exclude(assigned_to=user).filter(state__in=UNFINISHED).count()
         try:
-            count = wait_no_longer(run=run, user=user, actor=self.manager)
+            count = give_up_open_items(run=run, user=user, actor=self.manager)
         except ConflictError:
             return
         assert count == len(before)

@@ -27,7 +27,7 @@ from annotation.common.api.cursors import make_cursor, read_cursor
 from annotation.common.api.idempotency import Answered, Keyed, begin_idempotent
 from annotation.common.api.problems import PROBLEM, problem_response
 from annotation.common.api.schema import HypacSchema
-from annotation.common.api.uploads import refuse_pieces
+from annotation.common.api.uploads import refuse_chunked
 from annotation.errors import InputError, NotAllowedError
 from annotation.models import ApiToken, User
 from annotation.permissions import LEADERS, Access, access_to
@@ -84,7 +84,7 @@ class ApiView(APIView):
         self.admit(request, *args, **kwargs)
         # Only now: an unknown parameter is told to somebody who may ask at all.
         self._refuse_unknown_query()
-        refuse_pieces(request)
+        refuse_chunked(request)
         refuse_unchecked(request, checked=self.compares)
         if hasattr(self, str(request.method).lower()):
             self._keyed = begin_idempotent(request)

@@ -23,7 +23,7 @@ from rest_framework.exceptions import APIException, Throttled
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.common.api.uploads import in_pieces
+from annotation.common.api.uploads import is_chunked
 from annotation.errors import ConflictError, InputError
 from annotation.models import KeyedRequest, Project, User
 
@@ -209,7 +209,7 @@ def _content(request: Request) -> tuple[str, _Hashed | None]:
     if kind.startswith("multipart/"):  # each try has its own boundary: what is in it counts
         return _of_form(request), None
     inner: Any = request._request
-    if in_pieces(request):
+    if is_chunked(request):
         inner.META["wsgi.input"] = hashed = _Hashed(inner.META["wsgi.input"])
         return "", hashed
     length = int(request.META.get("CONTENT_LENGTH") or "0")

@@ -30,7 +30,7 @@ class LengthRequired(APIException):
 
 
 class RawParser(BaseParser):
-    """For views that read the body themselves, with `received`; it says which type they take."""
+    """For views that read the body themselves, with `receive_body`; it says which type they take."""
 
     def __init__(self, media_type: str) -> None:
         self.media_type = media_type
@@ -40,7 +40,7 @@ class RawParser(BaseParser):
 
 
 class TakesStream:
-    """Of a view that reads its body with `received`: however large a file may be, the body may be as well."""
+    """Of a view that reads its body with `receive_body`: it may be as large as a file may be."""
 
     takes_files = True
     stream_type = NDJSON
@@ -49,20 +49,20 @@ class TakesStream:
         return [RawParser(self.stream_type)]
 
 
-def in_pieces(request: Request) -> bool:
+def is_chunked(request: Request) -> bool:
     """Whether nobody has told how long the body is: it ends where the server says (a chunked body)."""
     return not request.META.get("CONTENT_LENGTH") and bool(request.META.get("wsgi.input_terminated"))
 
 
-def refuse_pieces(request: Request) -> None:
+def refuse_chunked(request: Request) -> None:
     """Django would read nothing of such a body, and do what was asked without it. Raises LengthRequired."""
     raw = any(isinstance(parser, RawParser) for parser in request.parsers or ())
-    if not raw and in_pieces(request) and request.headers.get("Transfer-Encoding"):
+    if not raw and is_chunked(request) and request.headers.get("Transfer-Encoding"):
         raise LengthRequired(_("Send the body with its Content-Length, not in chunks."))
 
 
 @contextmanager
-def received(request: Request) -> Iterator[IO[bytes]]:
+def receive_body(request: Request) -> Iterator[IO[bytes]]:
     """The whole body in a temporary file. Its type has to be one that the view's parsers take.
 
     Raises InputError for an empty body and for one that breaks off, TooLargeError for more than
@@ -102,4 +102,4 @@ def stored_lines(project: Project, content: IO[bytes]) -> StoredFile:
 
 def _body_of(request: Request) -> Any:
     """Of a body in pieces Django reads nothing."""
-    return request.META["wsgi.input"] if in_pieces(request) else request._request
+    return request.META["wsgi.input"] if is_chunked(request) else request._request

@@ -10,7 +10,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from annotation.common.spreadsheets import from_text
+from annotation.common.spreadsheets import unescape_formula
 from annotation.imports.faults import fault
 from annotation.imports.formats.base import (
     Entries,
@@ -58,7 +58,7 @@ class Delimited(ReadThrough):
         # What HyPAC delivered has an apostrophe in front of what a spreadsheet would take for a formula.
         is_escaped = bool(columns_of(header))
         if is_escaped:
-            header = list(map(from_text, header))
+            header = list(map(unescape_formula, header))
         check_columns(header, place_of_line(line))
         width = len(header)
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -70,7 +70,7 @@ class Delimited(ReadThrough):
                 return Problem(where, cells)
             if len(cells) != width:
                 return _uneven(where, len(cells), width)
-            columns = dict(zip(header, map(from_text, cells) if is_escaped else cells, strict=True))
+            columns = dict(zip(header, map(unescape_formula, cells) if is_escaped else cells, strict=True))
             return row_or_problem(where, f"{file_name}:{line}", columns, longest)
 
         return Entries(rows, record, sum(map(len, header)) + CELL * width)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.imports.encodings import ENCODINGS
 from annotation.imports.faults import fault, said_by
-from annotation.imports.formats.archives import content_of, file_in, is_text_item as is_item, open_archive
+from annotation.imports.formats.archives import content_of, file_in, is_text_item, open_archive
 from annotation.imports.formats.base import Format, Problem, Record, row_or_problem
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS
 from annotation.imports.limits import ImportLimitError
@@ -33,7 +33,7 @@ class ZipTexts(Format):
         encoding = getattr(file, "encoding", "")
         codec = ENCODINGS[encoding].codec if encoding else ""
         with open_archive(file) as archive:
-            infos = {path: info for path, info in content_of(archive).items() if is_item(path)}
+            infos = {path: info for path, info in content_of(archive).items() if is_text_item(path)}
             folders = {path: str(PurePosixPath(path).parent) for path in infos}
             several = len(set(folders.values())) > 1
             for path, info in islice(infos.items(), skip, None):
@@ -51,7 +51,7 @@ class ZipTexts(Format):
 
     def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
         with open_archive(file) as archive:
-            yield from ((1, len(path)) for path in content_of(archive) if is_item(path))
+            yield from ((1, len(path)) for path in content_of(archive) if is_text_item(path))
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, longest: int, codec: str) -> str:

@@ -264,7 +264,7 @@ def _attempt(client: GuardedClient, delivery: WebhookDelivery) -> Outcome:
     ) -> Outcome:
         spent = round((time.monotonic() - began) * 1000)
         if isinstance(error, HypacError):
-            part = failures.told(error)
+            part = failures.part_of_error(error)
             return Outcome(status, part["words"], spent, away, wait, part if error.code else {})
         return Outcome(status, error or "", spent, away, wait, error.params if error else {})
 

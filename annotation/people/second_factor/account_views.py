@@ -23,12 +23,12 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
 from annotation.models import AuthenticatorApp, Passkey, User
 from annotation.outside.secrets import decrypt, encrypt
-from annotation.people import attempt_limits as attempts
+from annotation.people import attempt_limits
 from annotation.people.log_in import may_use_password
 from annotation.people.second_factor import change, codes, passkeys
 from annotation.people.second_factor.forms import AppForm, CredentialForm, PasskeyForm, PasswordForm
-from annotation.people.second_factor.having import has_one, must_have_one
-from annotation.people.sessions import stay
+from annotation.people.second_factor.policy import has_second_factor, must_have_second_factor
+from annotation.people.sessions import keep_current
 
 SECONDS = 600
 _SECRET, _PASSKEY = "authenticator_secret", "passkey_begun"
@@ -64,10 +64,10 @@ def second_factor(request: HttpRequest, user: User) -> HttpResponseBase:
         "registration/second_factor/page.html",
         {
             "app": app,
-            "passkeys": [(passkey, passkeys.holds_alone(passkey)) for passkey in mine],
+            "passkeys": [(passkey, passkeys.works_without_password(passkey)) for passkey in mine],
             "is_on": bool(app or mine),
             "codes_left": user.recovery_codes.count(),
-            "must": not (app or mine) and must_have_one(user),
+            "must": not (app or mine) and must_have_second_factor(user),
         },
     )
 
@@ -92,7 +92,9 @@ def app_set_up(request: HttpRequest, user: User) -> HttpResponseBase:
         secret = codes.new_secret()
         request.session[_SECRET] = encrypt(secret)
     host = urlsplit(f"//{request.get_host()}").hostname
-    square = segno.make(codes.address_of(secret, name=f"{user.username}@{host}"), error="l", micro=False)
+    square = segno.make(
+        codes.provisioning_uri(secret, name=f"{user.username}@{host}"), error="l", micro=False
+    )
     spaced = " ".join(secret[start : start + 4] for start in range(0, len(secret), 4))
     shown = {"form": form, "secret": spaced, "square": square.svg_data_uri(scale=5, border=3, light="#fff")}
     return _kept_nowhere(render(request, "registration/second_factor/app.html", shown))
@@ -146,10 +148,14 @@ def passkey_create(request: HttpRequest, user: User) -> HttpResponseBase:
     problem = ""
     form = CredentialForm(request.POST)
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
         state = begun.pop("state", None)
         request.session.modified = True
-        made = state and form.is_valid() and passkeys.made(request, state, form.cleaned_data["credential"])
+        made = (
+            state
+            and form.is_valid()
+            and passkeys.finish_registration(request, state, form.cleaned_data["credential"])
+        )
         try:
             if not made:
                 raise InputError(_("That did not succeed. Try it once more."))
@@ -159,7 +165,7 @@ def passkey_create(request: HttpRequest, user: User) -> HttpResponseBase:
         else:
             del request.session[_PASSKEY]
             return _done(request, new, _("The passkey “%(name)s” is added.") % {"name": begun["name"]})
-    asked = passkeys.ask_to_make(request, user, handle=begun["handle"])
+    asked = passkeys.begin_registration(request, user, handle=begun["handle"])
     request.session[_PASSKEY] = {**begun, "state": asked.state}
     shown = {"name": begun["name"], "options": asked.options, "problem": problem}
     return render(request, "registration/second_factor/create.html", shown)
@@ -187,7 +193,7 @@ def passkey_remove(request: HttpRequest, user: User, passkey_id: int) -> HttpRes
 @signed_in("GET", "POST")
 @_with_password
 def recovery_codes(request: HttpRequest, user: User) -> HttpResponseBase:
-    if not has_one(user):
+    if not has_second_factor(user):
         return redirect("second_factor")
     form = PasswordForm(request.POST or None, request=request, user=user)
     if request.method == "POST" and form.is_valid():
@@ -211,7 +217,7 @@ def _secret_shown(request: HttpRequest) -> str:
 
 def _done(request: HttpRequest, made: list[str], words: str) -> HttpResponseBase:
     """Codes are in the answer to the form and nowhere else: no redirect, no message that is stored."""
-    stay(request, cast(User, request.user))
+    keep_current(request, cast(User, request.user))
     words = f"{words} {_('Other devices have to log in again.')}"
     if made:
         shown = {"codes": made, "words": words}

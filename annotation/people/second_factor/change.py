@@ -14,10 +14,10 @@ from annotation.common.one_line import checked_line
 from annotation.errors import InputError
 from annotation.models import AuthenticatorApp, Passkey, RecoveryCode, User
 from annotation.outside.secrets import encrypt
-from annotation.people.members import name_of
+from annotation.people.members import audit_name
 from annotation.people.second_factor import codes
-from annotation.people.second_factor.having import has_one
-from annotation.people.second_factor.passkeys import Made
+from annotation.people.second_factor.passkeys import NewPasskey
+from annotation.people.second_factor.policy import has_second_factor
 from annotation.people.sessions import end_all
 
 MOST_PASSKEYS = 20
@@ -49,7 +49,7 @@ def remove_app(*, user: User) -> None:
         _forget_codes(user)
 
 
-def add_passkey(*, user: User, name: str, handle: str, made: Made) -> list[str]:
+def add_passkey(*, user: User, name: str, handle: str, made: NewPasskey) -> list[str]:
     """Returns recovery codes where there were none, each shown this once.
 
     Raises InputError where the passkey is known already, or there are too many.
@@ -93,7 +93,7 @@ def new_recovery_codes(*, user: User) -> list[str]:
     """In place of those of before. Raises InputError for an account without a second step."""
     with transaction.atomic():
         _lock(user)
-        if not has_one(user):
+        if not has_second_factor(user):
             raise InputError(_("Set up an authenticator app or a passkey first."))
         _note_change(user, "account.recovery_codes_made", by=user)
         return codes.make_recovery_codes(user)
@@ -103,7 +103,7 @@ def reset(*, user: User, actor: User | None) -> bool:
     """End all of it, for somebody who lost everything; False where there was nothing."""
     with transaction.atomic():
         _lock(user)
-        if not has_one(user):
+        if not has_second_factor(user):
             return False
         forget(user)
         _note_change(user, "account.second_factor_reset", by=actor)
@@ -124,7 +124,7 @@ def note(user: User, action: str, *, by: User | None, told_once: str = "", **dat
     """Audit what happened to how `user` logs in, and write to them."""
     about = {"user": user.pk, **data}
     with transaction.atomic():
-        audit.record(project=None, actor=by, action=action, target=name_of(user), data=about)
+        audit.record(project=None, actor=by, action=action, target=audit_name(user), data=about)
         tell_of_log_in(user, action, key=told_once)
 
 
@@ -141,7 +141,7 @@ def _first_codes(user: User) -> list[str]:
 
 def _forget_codes(user: User) -> None:
     """They open nothing where there is no second step."""
-    if not has_one(user):
+    if not has_second_factor(user):
         RecoveryCode.objects.filter(user=user).delete()
 
 

@@ -31,7 +31,7 @@ def new_secret() -> str:
     return base64.b32encode(secrets.token_bytes(20)).decode()
 
 
-def address_of(secret: str, *, name: str) -> str:
+def provisioning_uri(secret: str, *, name: str) -> str:
     """What an app reads from the QR code."""
     return _totp(secret).get_provisioning_uri(name, "HyPAC")
 
@@ -49,7 +49,7 @@ def step_of(secret: str, typed: str) -> int | None:
     return None
 
 
-def use(user: User, typed: str) -> str:
+def use_code(user: User, typed: str) -> str:
     """Whether `typed` lets `user` in, once: APP or RECOVERY by which of their codes; "" where it does not."""
     if _use_app(user, typed):
         return APP

@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import User
-from annotation.people import attempt_limits as attempts
+from annotation.people import attempt_limits
 from annotation.people.second_factor.passkeys import MOST_BYTES
 
 _CODE = {"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false"}
@@ -29,7 +29,7 @@ class PasswordForm(forms.Form):
         """The password comes last: it is not hashed where something else is missing."""
         data = super().clean() or {}
         if not self.errors:
-            attempts.count(self.request)
+            attempt_limits.count(self.request)
             if not self.user.check_password(data["password"]):
                 self.add_error("password", _("That is not your password."))
         return data

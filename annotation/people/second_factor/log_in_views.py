@@ -13,7 +13,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from annotation.common.access import public
 from annotation.models import User
-from annotation.people import attempt_limits as attempts
+from annotation.people import attempt_limits
 from annotation.people.attempt_limits import throttled
 from annotation.people.log_in import PasswordBackend
 from annotation.people.second_factor import change, codes, passkeys, steps
@@ -30,7 +30,7 @@ def second_step(request: HttpRequest) -> HttpResponseBase:
     """A code, a recovery code or a passkey of whoever knew the password a moment ago, or came by the provider
     to an account that has a second step.
     """
-    user = steps.waiting(request)
+    user = steps.pending_user(request)
     if request.user.is_authenticated:
         return redirect("project_list")
     if user is None:
@@ -38,11 +38,11 @@ def second_step(request: HttpRequest) -> HttpResponseBase:
         return redirect("login")
     form, refused = CodeForm(request.POST if "code" in request.POST else None), ""
     if request.method == "POST":
-        attempts.count_second_step(request, user)
+        attempt_limits.count_second_step(request, user)
         if _lets_in(request, user, form):
             if steps.is_vouched_for(request):
                 return link(request, user)
-            return redirect(steps.end(request, user))
+            return redirect(steps.finish(request, user))
         change.note_failure(user)
         refused = _("That does not let you in: it is wrong, too old, or was used before.")
         if form.is_valid():
@@ -64,10 +64,10 @@ def passkey_log_in(request: HttpRequest) -> HttpResponseBase:
         return redirect(steps.after_log_in(wanted))
     problem = ""
     if request.method == "POST":
-        attempts.count(request)
+        attempt_limits.count(request)
         user = _holder(request)
         if isinstance(user, User):
-            steps.enter(request, user)
+            steps.log_in(request, user)
             return redirect(steps.after_log_in(wanted))
         problem = user
     shown = {"options": _asked(request, None), "problem": problem}
@@ -78,7 +78,7 @@ def _lets_in(request: HttpRequest, user: User, form: CodeForm) -> bool:
     if "credential" in request.POST:
         passkey = _shown(request)
         return passkey is not None and passkey.user_id == user.pk
-    by = codes.use(user, form.cleaned_data["code"]) if form.is_valid() else ""
+    by = codes.use_code(user, form.cleaned_data["code"]) if form.is_valid() else ""
     if by == codes.RECOVERY:
         change.note(user, "account.recovery_code_used", by=user)
         left = user.recovery_codes.count()
@@ -97,7 +97,7 @@ def _holder(request: HttpRequest) -> User | str:
             "That passkey does not let you in. If this page was open for more than five minutes, try it "
             "once more."
         )
-    if not passkeys.holds_alone(passkey):
+    if not passkeys.works_without_password(passkey):
         return _(
             "Somebody else made your account, and may have made this passkey. Log in with your password and "
             "use it as the second step; a passkey that you add then lets you in by itself."
@@ -106,7 +106,7 @@ def _holder(request: HttpRequest) -> User | str:
 
 
 def _asked(request: HttpRequest, user: User | None) -> str:
-    asked = passkeys.ask_for(request, user)
+    asked = passkeys.begin_authentication(request, user)
     request.session[_STATE] = asked.state
     return asked.options
 
@@ -116,7 +116,7 @@ def _shown(request: HttpRequest) -> Any:
     state, form = request.session.pop(_STATE, None), CredentialForm(request.POST)
     if state is None or not form.is_valid():
         return None
-    return passkeys.shown(request, state, form.cleaned_data["credential"])
+    return passkeys.finish_authentication(request, state, form.cleaned_data["credential"])
 
 
 urlpatterns = [

@@ -52,7 +52,7 @@ VERIFIED = UserVerificationRequirement.REQUIRED
 
 
 @dataclass(frozen=True)
-class Asked:
+class Challenge:
     """`options` go to the browser, `state` stays here (JSON, both) until it has answered."""
 
     options: str
@@ -60,7 +60,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Made:
+class NewPasskey:
     """A new passkey that is not stored yet."""
 
     credential_id: str
@@ -75,7 +75,7 @@ def new_handle(user: User) -> str:
     return first.handle if first else websafe_encode(secrets.token_bytes(32))
 
 
-def ask_to_make(request: HttpRequest, user: User, *, handle: str) -> Asked:
+def begin_registration(request: HttpRequest, user: User, *, handle: str) -> Challenge:
     known = [_credential(passkey) for passkey in Passkey.objects.filter(user=user)]
     options, state = _server(request).register_begin(
         PublicKeyCredentialUserEntity(
@@ -85,10 +85,10 @@ def ask_to_make(request: HttpRequest, user: User, *, handle: str) -> Asked:
         resident_key_requirement=ResidentKeyRequirement.REQUIRED,
         user_verification=VERIFIED,
     )
-    return _asked(options, state)
+    return _challenge(options, state)
 
 
-def made(request: HttpRequest, state: dict[str, Any], answer: str) -> Made | None:
+def finish_registration(request: HttpRequest, state: dict[str, Any], answer: str) -> NewPasskey | None:
     """What the browser made; None where the answer does not hold."""
     if not _is_open(state):
         return None
@@ -97,20 +97,20 @@ def made(request: HttpRequest, state: dict[str, Any], answer: str) -> Made | Non
         credential = data.credential_data
         if credential is None:
             raise ValueError("no credential")
-        return Made(websafe_encode(credential.credential_id), websafe_encode(credential), data.counter)
+        return NewPasskey(websafe_encode(credential.credential_id), websafe_encode(credential), data.counter)
     except FAULTS as error:
         log.info("A passkey was not taken: %.200r", error)
         return None
 
 
-def ask_for(request: HttpRequest, user: User | None = None) -> Asked:
+def begin_authentication(request: HttpRequest, user: User | None = None) -> Challenge:
     """For one of theirs, or, where nobody is known yet, for any."""
     known = None if user is None else [_credential(one) for one in Passkey.objects.filter(user=user)]
     options, state = _server(request).authenticate_begin(known, user_verification=VERIFIED)
-    return _asked(options, state)
+    return _challenge(options, state)
 
 
-def shown(request: HttpRequest, state: dict[str, Any], answer: str) -> Passkey | None:
+def finish_authentication(request: HttpRequest, state: dict[str, Any], answer: str) -> Passkey | None:
     """The passkey by which the browser answered; None where the answer does not hold. It is noted as used."""
     if not _is_open(state):
         return None
@@ -131,7 +131,7 @@ def shown(request: HttpRequest, state: dict[str, Any], answer: str) -> Passkey |
     return passkey if _note_use(passkey, count) else None
 
 
-def holds_alone(passkey: Passkey) -> bool:
+def works_without_password(passkey: Passkey) -> bool:
     """Whether it lets in without a password. Whoever made an account for somebody could have made a passkey
     with it, before its holder chose the password: such a one is a second step, and no more.
     """
@@ -140,9 +140,9 @@ def holds_alone(passkey: Passkey) -> bool:
     return user.made_in is None or (chosen is not None and passkey.created_at >= chosen)
 
 
-def _asked(options: Any, state: dict[str, Any]) -> Asked:
+def _challenge(options: Any, state: dict[str, Any]) -> Challenge:
     until = int(time.time()) + SECONDS
-    return Asked(json.dumps(dict(options)["publicKey"]), {**state, "until": until})
+    return Challenge(json.dumps(dict(options)["publicKey"]), {**state, "until": until})
 
 
 def _is_open(state: dict[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from annotation.common.access import PageRequest
 from annotation.common.api.problems import PROBLEM, problem
 from annotation.models import User
 from annotation.people.authentication import shows_token
-from annotation.people.second_factor.having import has_one, must_have_one
+from annotation.people.second_factor.policy import has_second_factor, must_have_second_factor
 
 # Pages on which it is set up, and what has to go before it, or may always be done.
 OPEN = {
@@ -39,7 +39,7 @@ class SecondFactorMiddleware:
         if settings.HYPAC_REQUIRE_SECOND_FACTOR == "none" or not _is_asked(request, view):
             return None
         user = cast(User, request.user)
-        if not must_have_one(user) or has_one(user):
+        if not must_have_second_factor(user) or has_second_factor(user):
             return None
         return _led(request, program=hasattr(view, "cls"))
 

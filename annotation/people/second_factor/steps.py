@@ -14,8 +14,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from annotation.models import User
 from annotation.people.attempt_limits import note_right_password
 from annotation.people.log_in import PASSWORD_BACKEND, PasswordBackend, SignOnBackend
-from annotation.people.password_links import link_in_words, shall_hear_of_link
-from annotation.people.second_factor.having import has_one
+from annotation.people.password_links import link_in_words, should_hear_of_link
+from annotation.people.second_factor.policy import has_second_factor
 
 SECONDS = 600
 _STEP = "second_step"  # in the session
@@ -40,7 +40,7 @@ def begin(
     note_right_password(request)
 
 
-def waiting(request: HttpRequest) -> User | None:
+def pending_user(request: HttpRequest) -> User | None:
     """Who knew the password, or was vouched for, and has to take the second step; None where that was too
     long ago, or anything about the account has changed since.
     """
@@ -49,7 +49,7 @@ def waiting(request: HttpRequest) -> User | None:
         return None
     backend = SignOnBackend() if kept.get("by_provider") else PasswordBackend()
     user = backend.get_user(kept["user"])
-    if not isinstance(user, User) or not has_one(user):
+    if not isinstance(user, User) or not has_second_factor(user):
         return None
     return user if constant_time_compare(kept["password"], user.get_session_auth_hash()) else None
 
@@ -59,28 +59,28 @@ def is_vouched_for(request: HttpRequest) -> bool:
     return bool(request.session.get(_STEP, {}).get("by_provider"))
 
 
-def taken(request: HttpRequest) -> dict[str, Any]:
+def pop_pending(request: HttpRequest) -> dict[str, Any]:
     """What `begin` remembered, once the step is taken."""
     kept: dict[str, Any] = request.session.pop(_STEP)
     return kept
 
 
-def end(request: HttpRequest, user: User) -> str:
+def finish(request: HttpRequest, user: User) -> str:
     """Let them in; returns where they wanted to go."""
-    wanted: str = taken(request)["next"]
-    enter(request, user)
+    wanted: str = pop_pending(request)["next"]
+    log_in(request, user)
     return wanted
 
 
-def enter(request: HttpRequest, user: User) -> None:
+def log_in(request: HttpRequest, user: User) -> None:
     """Log somebody in, under a new name of the session."""
     before = user.last_login
     login(request, user, backend=PASSWORD_BACKEND)
-    if shall_hear_of_link(user, last_login=before):
+    if should_hear_of_link(user, last_login=before):
         messages.warning(request, link_in_words(user))
 
 
-def to_look_at(wanted: str) -> str:
+def safe_next(wanted: str) -> str:
     """Where somebody wanted to go, if it is an address of this site that can be looked at; "" else: whoever
     was sending a form finds nothing there, and whoever is in has nothing to do at a log-in.
     """
@@ -95,4 +95,4 @@ def to_look_at(wanted: str) -> str:
 
 
 def after_log_in(wanted: str) -> str:
-    return to_look_at(wanted) or resolve_url("project_list")
+    return safe_next(wanted) or resolve_url("project_list")

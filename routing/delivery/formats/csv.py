@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
-from annotation.common.spreadsheets import FIRST, as_text
+from annotation.common.spreadsheets import FIRST, escape_formula
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.labels.page import DeliveryInfo, Page, added_names
 
@@ -54,8 +54,8 @@ class CsvWriter(RowWriter):
         self._added_columns = info.added
         names = added_names(info.columns, info.added)
         header = (*info.columns, *(names[name] for name in info.added))
-        self._write([[as_text(name) for name in header]])
-        self.counts["formula"] += sum(as_text(name) != name for name in header)
+        self._write([[escape_formula(name) for name in header]])
+        self.counts["formula"] += sum(escape_formula(name) != name for name in header)
 
     def write(self, page: Page) -> None:
         cells = [self._originals(page.originals, column) for column in self._columns]
@@ -92,7 +92,7 @@ class CsvWriter(RowWriter):
 
     def _other(self, value: object) -> str:
         cell = cell_text(value)
-        safe = as_text(cell)
+        safe = escape_formula(cell)
         self.counts["formula"] += safe is not cell
         return safe
 
@@ -116,7 +116,7 @@ class _Cells(dict[Any, str]):
 
     def __missing__(self, value: Any) -> str:
         cell = cell_text(value)
-        safe = self[value] = as_text(cell)
+        safe = self[value] = escape_formula(cell)
         if safe is not cell:
             self.escaped.add(value)
         return safe

@@ -18,9 +18,9 @@ class Command(RunCommand):
         access = self.access(options, "runs.edit")
         run = run_of(access, options["run"])
         if run.state == Run.State.PREPARING:
-            self.go_on(run, "prepare_run", access, options)
+            self.follow_run(run, "prepare_run", access, options)
         if run.state == Run.State.ANALYSING:
-            self.go_on(run, "analyse_run", access, options)
+            self.follow_run(run, "analyse_run", access, options)
         if run.state == Run.State.PREPARING:
             self.not_yet(run_content(run), f"The models of run {run.number} are still at work.")
         if run.state == Run.State.CALIBRATING and run.by_expert:

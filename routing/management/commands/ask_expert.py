@@ -17,7 +17,7 @@ class Command(RunCommand):
         access = self.access(options, "runs.edit")
         run = run_of(access, options["run"])
         if run.state == Run.State.PREPARING:
-            self.go_on(run, "prepare_run", access, options)
+            self.follow_run(run, "prepare_run", access, options)
         if run.state == Run.State.PREPARING:
             self.not_yet(run_content(run), f"The models of run {run.number} are still at work.")
         if run.state == Run.State.CALIBRATING and (left := left_to_label(run)):

@@ -135,7 +135,7 @@ class Command(BaseCommand):
             pool=pool,
             folder=folder / self._scene.folder,
             seconds=story.seconds,
-            beside=experts.peoples_word(run, folder, pool).told(run) if run.by_expert else "",
+            beside=experts.peoples_word(run, folder, pool).summary(run) if run.by_expert else "",
         )
         self._tell("\n" + "\n".join(summary.lines))
         return summary

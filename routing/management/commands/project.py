@@ -15,8 +15,8 @@ from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import create_project
 from annotation.projects.queries import projects_of
 from annotation.task_types import DEFAULT, TASK_TYPES
-from hypac_site.portable.placing import Imported, import_project
-from hypac_site.portable.writing import export_project
+from hypac_site.portable.exporting import export_project
+from hypac_site.portable.importing import Imported, import_project
 
 STAYS = (
     "Keys of model servers, tokens, links and leases are never in such a file; sources whose server wants a "

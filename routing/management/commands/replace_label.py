@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from annotation.management.scripts import ScriptCommand, add_project
-from routing.label_set.replace import look_at_replacement, replace_label
+from routing.label_set.replace import preview_replacement, replace_label
 
 
 class Command(ScriptCommand):
@@ -35,7 +35,7 @@ class Command(ScriptCommand):
             done = "split into" if len(made.into) > 1 else "merged into"
             self.tell({"key": made.key, "into": made.into}, f"{made.name} is {done} {', '.join(made.into)}.")
             return
-        found = look_at_replacement(project=access.project, key=key, into=into).effects
+        found = preview_replacement(project=access.project, key=key, into=into).effects
         words = (
             f"{found.labels:,} labels by people and {found.predictions:,} answers of models give it, in "
             f"{len(found.runs):,} runs with {found.deliveries:,} deliveries."

@@ -21,7 +21,7 @@ class Command(RunCommand):
             state = run.get_state_display().lower()
             self.not_yet(run_content(run), f"Run {run.number} is not analysed yet: {state}.")
         if run.state == Run.State.ROUTING:
-            self.go_on(run, "route_run", access, options)
+            self.follow_run(run, "route_run", access, options)
         elif run.state not in ROUTED:
             job = route(run=run, user=access.user)
             self.follow(job, options, beside=run_content(run))

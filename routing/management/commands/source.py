@@ -18,7 +18,7 @@ from routing.sources.backends import Prompt
 from routing.sources.health import Health, health_of
 from routing.sources.health_api import health_content
 from routing.sources.manage import backend_names, save_source
-from routing.sources.mend import save_mends
+from routing.sources.save_mends import save_mends
 from routing.sources.usability import usability_of
 from routing.sources.warnings import usability_in_words, warnings_of
 

@@ -32,7 +32,7 @@ class Command(RunCommand):
         run = run_of(access, options["run"])
         before, later, job = run.later_size, later_report(run), None
         if run.project.jobs.filter(unique_key=f"{KIND}:{run.pk}", state__in=UNFINISHED).exists():
-            self.go_on(run, KIND, access, options)
+            self.follow_run(run, KIND, access, options)
         elif later is None or later.waiting or later.unfinished or later.objection:
             taken = take_in(run=run, user=access.user, accept_missing=options["accept_missing"])
             job = self.follow(taken, options, beside=run_content(run))

@@ -14,7 +14,7 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Job, User
 from annotation.words import Words
-from routing.common.states import State, move, was_cancelled
+from routing.common.states import State, change_state, was_cancelled
 from routing.core import sampling
 from routing.core.reference.table import expert_sees
 from routing.models import DrawItem, ExpertRequest, Run
@@ -79,7 +79,7 @@ def bring_to_expert(context: JobContext) -> dict[str, Any]:
             entropy=sampling.new_entropy(),
             people=who_is_the_expert(run),
         )
-        move(
+        change_state(
             run,
             before=State.CALIBRATING,
             after=State.CHECKING,

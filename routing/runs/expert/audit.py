@@ -39,7 +39,7 @@ def audit_state(run: Run) -> AuditState:
     return state_of(run, _further)
 
 
-def look_for_alarm(run: Run, item: int | None = None) -> None:
+def check_for_alarm(run: Run, item: int | None = None) -> None:
     """Call it in the transaction that stores a label of an audited `item`, or ends work on several: an alarm
     marks the run, and what is still open goes to the expert.
     """

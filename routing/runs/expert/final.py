@@ -246,7 +246,7 @@ def _columns(
     }
 
 
-def look_after_correction(run: Run, label: Label) -> None:
+def after_correction(run: Run, label: Label) -> None:
     """A corrected label breaks the final audit: an annotator's that could be drawn and was not, once it is
     drawn, and the expert's of a drawn item, once it is analysed. Call it in the transaction that stores it.
     """

@@ -21,12 +21,12 @@ from annotation.models import User, WorkBatch
 from routing.common.states import State
 from routing.models import RosterEntry, Run
 from routing.runs.complete import calibration_ended, complete_if_done
-from routing.runs.expert.audit import look_for_alarm
+from routing.runs.expert.audit import check_for_alarm
 from routing.runs.expert.requests import HANDED_OVER, hand_over, nothing_open
-from routing.runs.later.audit import look_for_drift
+from routing.runs.later.audit import check_for_drift
 
 
-def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
+def give_up_open_items(*, run: Run, user: User, actor: User | None) -> int:
     """Give up the open items of somebody who is absent; returns how many.
 
     Raises ConflictError where the person is not on the roster, or nothing of theirs is open.
@@ -59,9 +59,9 @@ def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
         )
         if current.state == State.LABELLING:
             if current.by_expert:
-                look_for_alarm(current)  # what was audited behind her items counts now
+                check_for_alarm(current)  # what was audited behind her items counts now
             elif current.later_audit_batch_id is not None:
-                look_for_drift(current)
+                check_for_drift(current)
             complete_if_done(current)
         elif current.state == State.CALIBRATING:
             calibration_ended(current)

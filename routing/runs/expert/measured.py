@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from annotation.templatetags.hypac import number, percent
 from routing.core.reference.estimate import CONFIDENCE
 from routing.models import Certificate, Run
-from routing.runs.two_people import outwards
+from routing.runs.two_people import rounded_outwards
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def measured_in_words(run: Run) -> list[str]:
         )
         % {
             "share": percent(found.estimate),
-            "low": percent(outwards(found.low, math.floor)),
-            "high": percent(outwards(found.high, math.ceil)),
+            "low": percent(rounded_outwards(found.low, math.floor)),
+            "high": percent(rounded_outwards(found.high, math.ceil)),
             "run": found.run,
             "differ": number(found.differ),
             "asked": number(found.asked),

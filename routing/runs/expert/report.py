@@ -21,8 +21,8 @@ from routing.runs.expert.analyse import PEOPLE, REFERENCES, SLICES
 from routing.runs.expert.audit import audit_state
 from routing.runs.expert.final import FinalState, final_state
 from routing.runs.expert.requests import count_undecided
-from routing.runs.kept_of_people import with_names_of_today
-from routing.runs.two_people import outwards
+from routing.runs.personal_data import with_names_of_today
+from routing.runs.two_people import rounded_outwards
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def expert_report(
     run: Run, certificate: Certificate, names: Sequence[str], document: Mapping[str, Any]
 ) -> ExpertReport:
     """`names` are those of the models, `document` is the certificate's."""
-    people = people_of(certificate)
+    people = people_differences(certificate)
     audit = audit_of(run)
     reference = document["reference"]
     usernames = dict(run.roster.values_list("name", "user__username"))
@@ -206,7 +206,7 @@ def _references(run: Run, certificate: Certificate) -> list[ReferenceRow]:
     ]
 
 
-def people_of(certificate: Certificate) -> dict[str, Any]:
+def people_differences(certificate: Certificate) -> dict[str, Any]:
     """How often people differ from the expert, as it was computed with the result; empty where it was not."""
     found: dict[str, Any] = certificate.figures.get(PEOPLE) or {}
     return found
@@ -214,7 +214,9 @@ def people_of(certificate: Certificate) -> dict[str, Any]:
 
 def people_by_annotator(certificate: Certificate) -> list[PeopleRow]:
     """By the names of the roster, as the certificate has them."""
-    return [_row(name, row) for name, row in sorted(people_of(certificate).get("annotators", {}).items())]
+    return [
+        _row(name, row) for name, row in sorted(people_differences(certificate).get("annotators", {}).items())
+    ]
 
 
 def rank_nobody() -> str:
@@ -224,7 +226,10 @@ def rank_nobody() -> str:
 
 def _row(name: str, found: Mapping[str, Any]) -> PeopleRow:
     """The ends of the range in whole thousandths, as they are shown, so that it still holds."""
-    ends = {"low": outwards(found["low"], math.floor), "high": outwards(found["high"], math.ceil)}
+    ends = {
+        "low": rounded_outwards(found["low"], math.floor),
+        "high": rounded_outwards(found["high"], math.ceil),
+    }
     return PeopleRow(name, **{**found, **ends})
 
 

@@ -18,7 +18,7 @@ from annotation.labelling import queue
 from annotation.models import WorkBatch, WorkItem
 from annotation.words import Words
 from routing.common.sql import analyse_tables, insert_select
-from routing.common.states import State, move, was_cancelled
+from routing.common.states import State, change_state, was_cancelled
 from routing.core import sampling
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.core.keys import Key
@@ -168,7 +168,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource], pla
             (ExpertRequest(run=run, item_id=item, why=Why.ROUTED) for item in expert), batch_size=PART
         )
         _mark_audited(run, batch)
-        move(
+        change_state(
             run,
             before=State.ROUTING,
             after=State.LABELLING if people or expert else State.COMPLETE,

@@ -71,7 +71,7 @@ def later_audit_state(run: Run) -> AuditState:
     return state_of(run, _further)
 
 
-def look_for_drift(run: Run, item: int | None = None) -> None:
+def check_for_drift(run: Run, item: int | None = None) -> None:
     """Call it in the transaction that stores a label of the audit, or ends work of it: an alarm marks the
     run, and nobody is asked for the audit any more.
     """

@@ -30,14 +30,14 @@ from routing.core import sampling
 from routing.models import Intake, PoolItem, Run, RunSource, Spend
 from routing.runs.complete import complete_if_done
 from routing.runs.label_counts import tally_of
-from routing.runs.later.audit import choose_marked, look_for_drift, mark_later_items, policy_answers
+from routing.runs.later.audit import check_for_drift, choose_marked, mark_later_items, policy_answers
 from routing.runs.later.intakes import KIND, unfinished_intake
 from routing.runs.later.items import new_items_of, objection_now
 from routing.runs.missing_answers import missing_for, refuse_missing
 from routing.runs.pool import last_place
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.roster import who_is_asked
-from routing.runs.route import ROUTED_PRIORITY, coming, items_of, route_items, what_then
+from routing.runs.route import ROUTED_PRIORITY, item_ids_of, pending_routes, remedy_in_words, route_items
 from routing.runs.score import copy_scores_to_pool, score_missing, score_of
 from routing.runs.source_changes import STOPPED, changed_source
 from routing.sources.backends import BackendError
@@ -117,7 +117,7 @@ def _refuse_changed(run: Run) -> None:
     except BackendError as error:
         raise ConflictError(
             _("%(message)s Nothing was taken in; %(then)s.")
-            % {"message": error.message, "then": what_then(error)},
+            % {"message": error.message, "then": remedy_in_words(error)},
             code="source_not_reached",
         ) from error
     if changed:
@@ -229,7 +229,9 @@ def _finish(
         run = current.get(pk=run.pk)
         intake.refresh_from_db()
         _refuse_void(run, intake)
-        people = list(map(int, items_of(coming(run, run_sources, len(run_sources) + 1, positions))))
+        people = list(
+            map(int, item_ids_of(pending_routes(run, run_sources, len(run_sources) + 1, positions)))
+        )
         mark_later_items(run, marked)
         _ask(run, people, audited)
         now = timezone.now()
@@ -253,7 +255,7 @@ def _finish(
             data={"intake": intake.number, "items": intake.items, "people": intake.people},
         )
         if marked:
-            look_for_drift(run)  # what went to people counts at once
+            check_for_drift(run)  # what went to people counts at once
         complete_if_done(run)
 
 

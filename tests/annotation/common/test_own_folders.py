@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from annotation.common import own_folders
-from annotation.common.own_folders import HELD, OwnFolder, remove_left
+from annotation.common.own_folders import HELD, OwnFolder, remove_abandoned
 
 HOLDS = """
 import fcntl, sys
@@ -38,16 +38,16 @@ def test_what_a_killed_process_left_goes_and_nothing_else(folder) -> None:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert remove_left() == 0
+        assert remove_abandoned() == 0
         os.kill(process.pid, signal.SIGKILL)
-    assert remove_left() == 1
+    assert remove_abandoned() == 1
     assert (left.exists(), other.exists()) == (False, True)
 
 
 def test_what_is_in_use_stays_and_ends_by_itself() -> None:
     with OwnFolder("hub") as name:
         OwnFolder("push").cleanup()
-        assert remove_left() == 0
+        assert remove_abandoned() == 0
         assert (Path(name) / HELD).exists()
     assert not Path(name).exists()
 
@@ -55,13 +55,13 @@ def test_what_is_in_use_stays_and_ends_by_itself() -> None:
 def test_one_that_is_only_being_made_stays(folder, monkeypatch) -> None:
     (folder / "hypac-own-hub-y").mkdir()
     monkeypatch.setattr(own_folders, "YOUNG_SECONDS", 60)
-    assert remove_left() == 0
+    assert remove_abandoned() == 0
     monkeypatch.setattr(own_folders, "YOUNG_SECONDS", 0)
-    assert remove_left() == 1
+    assert remove_abandoned() == 1
 
 
 def test_a_link_leads_nowhere(folder) -> None:
     (folder / "kept").mkdir()
     (folder / "hypac-own-hub-z").symlink_to(folder / "kept")
-    assert remove_left() == 0
+    assert remove_abandoned() == 0
     assert (folder / "kept").exists()

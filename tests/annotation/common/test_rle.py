@@ -46,11 +46,11 @@ def edges(flat):
 def test_columns_and_rows_are_turned_into_each_other(pixels):
     height, width = pixels.shape
     columns, rows = edges(pixels.ravel(order="F")), edges(pixels.ravel())
-    assert rle.turned(columns, height, width) == rows
-    assert rle.turned(rows, width, height) == columns
+    assert rle.transposed(columns, height, width) == rows
+    assert rle.transposed(rows, width, height) == columns
     padded = np.pad(pixels.astype(int), 1)
     sides = sum(int(abs(np.diff(padded, axis=axis)).sum()) for axis in (0, 1))
-    assert rle.outline(columns, height) == rle.outline(rows, width) == sides
+    assert rle.perimeter(columns, height) == rle.perimeter(rows, width) == sides
     assert rle.edges_of(rle.counts_of(rows, pixels.size)) == rows
 
 
@@ -134,8 +134,8 @@ def test_what_label_studio_does_not_write_is_told(packed):
 def test_a_large_image_costs_its_runs_and_its_outline():
     began = time.perf_counter()
     side = 31_622
-    assert rle.outline([0, side * side], side) == 4 * side
-    assert rle.turned([0, side * side], side, side) == [0, side * side]
+    assert rle.perimeter([0, side * side], side) == 4 * side
+    assert rle.transposed([0, side * side], side, side) == [0, side * side]
     packed = brush.packed([5, side * side - 5], side * side)
     assert brush.unpacked(packed, side * side) == [5, side * side - 5]
     assert time.perf_counter() - began < 2

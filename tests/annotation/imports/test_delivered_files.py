@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from annotation.common.spreadsheets import as_text, from_text
+from annotation.common.spreadsheets import escape_formula, unescape_formula
 from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping, answer_columns
 from annotation.imports.formats.base import Row
@@ -27,8 +27,8 @@ __all__ = ["storage"]
 
 def test_a_formula_comes_back_from_the_cell_that_is_none() -> None:
     for cell in ("=1", "'=1", "''=1", "-5", "'-5", "- 5", "'x", "''", "\t", "＝", " @x", "'", "", "x"):
-        assert from_text(as_text(cell)) == cell
-        assert as_text(as_text(cell)) != as_text(cell) or as_text(cell) == cell
+        assert unescape_formula(escape_formula(cell)) == cell
+        assert escape_formula(escape_formula(cell)) != escape_formula(cell) or escape_formula(cell) == cell
 
 
 def test_a_delivery_is_told_by_its_columns_whatever_they_are_called_beside_others() -> None:

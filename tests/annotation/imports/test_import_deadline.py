@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.errors import InputError
-from annotation.imports.allowance import Deadline, InTime
+from annotation.imports.allowance import Deadline, DeadlineFile
 from annotation.imports.formats import hugging_face, parquet, parquet_pages, registry
 from annotation.imports.formats.label_studio import prediction_values
 from annotation.imports.limits import ImportLimitError
@@ -124,7 +124,7 @@ class TestWhatGivesNoRow:
 
 
 def test_what_is_in_the_buffer_is_not_read_for_ever(clock) -> None:
-    file = InTime(io.BytesIO(b"x"), Deadline(SECONDS, SECONDS), "x")
+    file = DeadlineFile(io.BytesIO(b"x"), Deadline(SECONDS, SECONDS), "x")
     assert file.read(1) == b"x"
     file.seek(0)
     clock.now = SECONDS
@@ -207,7 +207,7 @@ class TestForgedParquet:
         assert len(heads) == 1
 
     def test_heads_are_looked_at_as_long_as_there_is_time(self, heads, clock) -> None:
-        file = InTime(io.BytesIO(one_chain(1, 5_000, size=5)), Deadline(2_000, 2_000), "x")
+        file = DeadlineFile(io.BytesIO(one_chain(1, 5_000, size=5)), Deadline(2_000, 2_000), "x")
         with pytest.raises(ImportLimitError, match="more than 2000 seconds"):
             list(registry.get("parquet").measure(file, "x"))
         assert len(heads) < 1_000
@@ -304,7 +304,7 @@ def test_the_names_of_versions_are_gone_through_once() -> None:
     [("zip_texts", {"a.txt": "a", "b.txt": "b"}), ("zip_images", {"a.png": b"", "b.png": b""})],
 )
 def test_an_archive_ends_between_two_of_its_files(format_name: str, entries: dict[str, bytes | str]) -> None:
-    file = InTime(io.BytesIO(make_zip(entries)), Deadline(float("inf"), 60), "archive.zip")
+    file = DeadlineFile(io.BytesIO(make_zip(entries)), Deadline(float("inf"), 60), "archive.zip")
     records = registry.get(format_name).records(file, "archive.zip")
     next(records)
     file.until(Deadline(0, 60))

@@ -8,7 +8,7 @@ from annotation.imports import check as import_check, job as import_job
 from annotation.imports.check import check_import
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.delimited import Delimited
-from annotation.imports.rows import candidate_of, known_to
+from annotation.imports.rows import candidate_of, known_items
 from annotation.imports.upload import start_import
 from annotation.jobs import context as job_context, jobs
 from annotation.models import Job, Project
@@ -70,7 +70,7 @@ def test_one_text_in_all_rows_is_looked_up_once(project) -> None:
     (row,) = read("csv", "id,text\n300,the same\n")
     candidate = candidate_of(1, row, BY_TEXT)
     with CaptureQueriesContext(connection) as queries:
-        known, twins = known_to(project, [candidate])  # type: ignore[list-item]
+        known, twins = known_items(project, [candidate])  # type: ignore[list-item]
     assert known == {}
     (twin,) = twins.values()  # whichever the database meets first
     assert twin in {str(n) for n in range(300)}

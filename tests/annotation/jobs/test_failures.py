@@ -80,10 +80,10 @@ def test_the_place_stands_before_the_sentence_in_every_language(around) -> None:
     ("part", "english", "french"),
     [
         (SPILLED.part(litres=2), "(Log out 2)", "(Se déconnecter 2)"),
-        (failures.told(SPILLED.error(litres=2)), "(Log out 2)", "(Se déconnecter 2)"),
+        (failures.part_of_error(SPILLED.error(litres=2)), "(Log out 2)", "(Se déconnecter 2)"),
         (failures.term("Log out"), "(Log out)", "(Se déconnecter)"),
-        (failures.told(InputError("It is wet.")), "(It is wet.)", "(It is wet.)"),
-        (failures.clause(failures.told(InputError("It is wet."))), "(It is wet)", "(It is wet)"),
+        (failures.part_of_error(InputError("It is wet.")), "(It is wet.)", "(It is wet.)"),
+        (failures.clause(failures.part_of_error(InputError("It is wet."))), "(It is wet)", "(It is wet)"),
         ({"failure": "of a later version", "params": {}, "words": "It dries."}, "(It dries.)", "(It dries.)"),
         ("plain words", "(plain words)", "(plain words)"),
     ],

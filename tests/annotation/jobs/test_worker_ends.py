@@ -14,17 +14,17 @@ from hypac_site import celery
 for _ in range(10):
     if (pid := os.fork()) == 0:
         while True:
-            celery.ends()
+            celery.is_ending()
     time.sleep(0.005)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 if (pid := os.fork()) == 0:
-    while not celery.ends():
+    while not celery.is_ending():
         time.sleep(0.001)
     os._exit(0)
-assert not celery.ends()
+assert not celery.is_ending()
 celery._let_go()
-assert celery.ends()
+assert celery.is_ending()
 os.waitpid(pid, 0)
 """
 

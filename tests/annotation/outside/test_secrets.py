@@ -7,7 +7,7 @@ from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
 from annotation.errors import InputError
-from annotation.outside.secrets import decrypt, encrypt, encrypt_anew
+from annotation.outside.secrets import decrypt, encrypt, reencrypt
 from hypac_site import environment
 
 SECRET = "sk-Zürich-7f3a"
@@ -32,7 +32,7 @@ def test_the_first_key_encrypts_and_an_older_one_still_opens(settings):
     stored = encrypt(SECRET)
     settings.HYPAC_ENCRYPTION_KEYS = [NEW, OLD]
     assert decrypt(stored) == SECRET
-    anew = encrypt_anew(stored)
+    anew = reencrypt(stored)
     settings.HYPAC_ENCRYPTION_KEYS = [NEW]
     assert decrypt(anew) == SECRET
     with pytest.raises(InputError):

@@ -168,15 +168,15 @@ def test_what_was_asked_is_to_be_answered_in_time(ann, key, monkeypatch, seconds
 
 def test_one_answer_holds_once_even_where_two_requests_have_read_the_same_session(ann, key, rf) -> None:
     request = rf.get("/", secure=True)
-    asked = passkeys.ask_for(request)
+    asked = passkeys.begin_authentication(request)
     key.count = -1  # as passkeys that are synchronised do: they count nothing
     good = key.show(asked.options)
-    assert passkeys.shown(request, asked.state, good)
-    assert passkeys.shown(request, asked.state, good) is None
-    asked = passkeys.ask_to_make(request, ann, handle="AAAA")
+    assert passkeys.finish_authentication(request, asked.state, good)
+    assert passkeys.finish_authentication(request, asked.state, good) is None
+    asked = passkeys.begin_registration(request, ann, handle="AAAA")
     new = Authenticator().make(asked.options)
-    assert passkeys.made(request, asked.state, new)
-    assert passkeys.made(request, asked.state, new) is None
+    assert passkeys.finish_registration(request, asked.state, new)
+    assert passkeys.finish_registration(request, asked.state, new) is None
 
 
 def test_a_copy_that_counts_back_another_site_or_no_finger_does_not_let_in(ann, key) -> None:
@@ -209,15 +209,15 @@ def broken(answer: str) -> Iterator[str]:
 def test_whatever_a_stranger_sends_is_no_passkey(ann, key, rf, monkeypatch) -> None:
     request = rf.get("/", secure=True)
     monkeypatch.setattr(passkeys.once, "use", lambda *_, **_options: True)  # one challenge for all of them
-    asked = passkeys.ask_for(request)
+    asked = passkeys.begin_authentication(request)
     good = key.show(asked.options)
-    found = [passkeys.shown(request, asked.state, answer) for answer in broken(good)]
+    found = [passkeys.finish_authentication(request, asked.state, answer) for answer in broken(good)]
     # Neither "type" nor, where it names nobody, the handle are part of what is signed.
     assert {passkey.pk for passkey in found if passkey} <= {Passkey.objects.get().pk}
-    asked = passkeys.ask_to_make(request, ann, handle="AAAA")
+    asked = passkeys.begin_registration(request, ann, handle="AAAA")
     good = Authenticator().make(asked.options)
-    assert passkeys.made(request, asked.state, good)
-    assert None in [passkeys.made(request, asked.state, answer) for answer in broken(good)]
+    assert passkeys.finish_registration(request, asked.state, good)
+    assert None in [passkeys.finish_registration(request, asked.state, answer) for answer in broken(good)]
 
 
 def test_somebody_switched_off_stays_out(ann, key) -> None:

@@ -120,8 +120,8 @@ def test_a_phone_may_be_half_a_minute_off_and_no_more(ann) -> None:
     for steps in range(-3, 4):
         AuthenticatorApp.objects.all().delete()
         app = AuthenticatorApp.objects.create(user=ann, secret=encrypt(secret))
-        found.append((steps, codes.use(ann, code_of(secret, steps=steps))))
-        assert codes.use(ann, code_of(secret, steps=steps)) == "", "once"
+        found.append((steps, codes.use_code(ann, code_of(secret, steps=steps))))
+        assert codes.use_code(ann, code_of(secret, steps=steps)) == "", "once"
         app.refresh_from_db()
         assert bool(app.last_step) == (found[-1][1] == codes.APP)
     assert [steps for steps, by in found if by] == [-1, 0, 1]
@@ -171,7 +171,7 @@ def test_a_recovery_code_lets_in_once_and_is_told(ann, settings) -> None:
 
     new = client.post(f"{PAGE}codes/", {"password": PASSWORD}).content.decode()
     assert recovery[1] not in new
-    assert not codes.use(ann, recovery[1]), "those of before hold no more"
+    assert not codes.use_code(ann, recovery[1]), "those of before hold no more"
 
 
 def test_what_was_begun_ends_with_time_a_new_password_or_the_account(ann, monkeypatch) -> None:
@@ -339,11 +339,11 @@ def test_secrets_are_rotated_and_one_that_is_lost_leaves_recovery_codes(ann, set
     stored = AuthenticatorApp.objects.get().secret
     assert rotate_stored_keys().rotated == 1
     assert AuthenticatorApp.objects.get().secret != stored
-    assert codes.use(ann, code_of(secret)) == codes.APP
+    assert codes.use_code(ann, code_of(secret)) == codes.APP
     settings.HYPAC_ENCRYPTION_KEYS = []
     assert rotate_stored_keys().lost == ("app of ann",)
-    assert codes.use(ann, code_of(secret, steps=1)) == ""
-    assert codes.use(ann, recovery[0]) == codes.RECOVERY
+    assert codes.use_code(ann, code_of(secret, steps=1)) == ""
+    assert codes.use_code(ann, recovery[0]) == codes.RECOVERY
 
 
 def test_ones_own_data_says_that_it_is_there_and_nothing_that_opens(ann) -> None:

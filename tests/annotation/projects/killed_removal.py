@@ -36,9 +36,9 @@ def prepare() -> None:
 
 def work(job_id: int) -> None:
     from annotation.jobs import jobs
-    from annotation.projects import removal as project_removal
+    from annotation.projects import removal
 
-    project_removal.ITEMS, project_removal.ROWS, project_removal.FILES = 8, 5, 3
+    removal.ITEMS, removal.ROWS, removal.FILES = 8, 5, 3
     jobs.run(job_id)
 
 

@@ -18,11 +18,11 @@ from annotation.models import (
     StoredFile,
     User,
 )
+from hypac_site.portable.exporting import export_project
 from hypac_site.portable.ids import rewritten
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import NAME, PEOPLE
-from hypac_site.portable.placing import import_project
 from hypac_site.portable.tables import Model, fields_of, is_person, name_of, refers_to, rows_of, travelling
-from hypac_site.portable.writing import export_project
 
 # --- Numbers that are told apart ----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from annotation.imports.formats.label_studio_results import value_of
 from annotation.labelling import queue
 from annotation.labelling.alike import Alike
 from annotation.labelling.known_answers import is_right
-from annotation.labelling.label_queries import in_words, with_choice
+from annotation.labelling.label_queries import label_in_words, with_choice
 from annotation.models import Label, Settlement
 from annotation.projects.label_studio_config import config_of, read_config, results_of
 from annotation.projects.manage import ChoiceSpec, create_project, set_choices
@@ -172,7 +172,7 @@ def test_a_project_with_one_label_is_enough_and_a_label_in_use_stays(project):
     assert (config.task_type, [spec.key for spec in config.choices]) == ("boxes", ["cat", "dog"])
     _item, (ann,) = asked(project)
     label = answered(project, ann, [NEAR])
-    assert in_words(label.value, {"cat": "Cat", "dog": "Dog 🐕"}) == "1 box: Cat × 1"
+    assert label_in_words(label.value, {"cat": "Cat", "dog": "Dog 🐕"}) == "1 box: Cat × 1"
     assert with_choice(Label.objects.all(), project, "cat").exists()
     assert not with_choice(Label.objects.all(), project, "dog").exists()
     cat = ChoiceSpec("Cat", key="cat")

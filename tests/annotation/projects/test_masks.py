@@ -14,7 +14,7 @@ from annotation.common.value_reader import ValueReader, reader_of
 from annotation.errors import InputError
 from annotation.imports.formats.label_studio_results import short_value_of, value_of
 from annotation.labelling.alike import Alike
-from annotation.labelling.label_queries import in_words, with_choice
+from annotation.labelling.label_queries import label_in_words, with_choice
 from annotation.models import Label, Settlement
 from annotation.projects.label_studio_config import config_of, read_config, results_of
 from annotation.projects.manage import create_project
@@ -123,7 +123,7 @@ def test_large_sizes_with_few_runs_cost_nothing_and_long_outlines_are_refused():
 
 def test_of_one_request_no_more_outline_is_read_than_bounded():
     stripes = {"label": "cat", "size": [40, 300], "rle": packed(range(0, 12_000, 300), 12_000)}
-    sides = rle.outline(list(range(0, 12_000, 300)), 300)
+    sides = rle.perimeter(list(range(0, 12_000, 300)), 300)
     with outline_budget.bounded(3 * sides - 1):
         assert READ([stripes, stripes])[1] == ""
         for _again in range(2):
@@ -213,8 +213,8 @@ def test_the_desk_says_where_masks_are_drawn_shows_them_and_takes_them_as_json(p
     client.post(submit, {**fields(page), "value": json.dumps([CAT])})
     label = Label.objects.get()
     assert label.value == f"[{CAT_TEXT}]"
-    assert in_words(label.value, {"cat": "Cat", "dog": "Dog"}) == "1 mask: Cat × 1"
-    assert in_words("[]", {"cat": "Cat"}) == "nothing to draw"
+    assert label_in_words(label.value, {"cat": "Cat", "dog": "Dog"}) == "1 mask: Cat × 1"
+    assert label_in_words("[]", {"cat": "Cat"}) == "nothing to draw"
     assert with_choice(Label.objects.all(), project, "cat").exists()
     assert not with_choice(Label.objects.all(), project, "dog").exists()
     page = client.get(reverse("annotate", args=[project.slug]), {"correct": label.pk}).content.decode()

@@ -20,10 +20,10 @@ from annotation.models import (
     WorkItem,
 )
 from annotation.people.erase import erase_person
+from hypac_site.portable.exporting import export_project
 from hypac_site.portable.ids import WITH_IDS, WITHOUT_IDS
-from hypac_site.portable.placing import import_project
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.tables import fields_of, name_of, refers_to, rows_of, travelling
-from hypac_site.portable.writing import export_project
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Source
 from testbed.factories import add_member, make_project, make_user

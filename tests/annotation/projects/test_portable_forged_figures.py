@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hypac_site.portable.placing import import_project
+from hypac_site.portable.importing import import_project
 from routing.core.certificate import canonical_bytes
 from routing.core.ledger import ledger_entry
 from routing.models import Certificate

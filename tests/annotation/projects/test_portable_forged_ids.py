@@ -10,11 +10,11 @@ from annotation.errors import HypacError, InputError, NotAllowedError
 from annotation.jobs import jobs
 from annotation.models import Job, Membership, Project, User
 from annotation.people.own_passwords import OwnPasswordError
-from hypac_site.portable import placing
+from hypac_site.portable import importing
+from hypac_site.portable.exporting import export_project
 from hypac_site.portable.ids import MANY, OF_RESULT, ONE
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import PEOPLE
-from hypac_site.portable.placing import import_project
-from hypac_site.portable.writing import export_project
 from routing.delivery.downloads import is_delivered_name
 from routing.models import Delivery, Run
 from testbed.factories import add_member, made_account, make_items, make_project, make_user
@@ -206,8 +206,8 @@ def test_what_hinders_cleaning_up_hides_nothing(
     def broken(folder: str) -> None:
         raise OperationalError("the connection is closed")
 
-    monkeypatch.setattr(placing, "join", fails)
-    monkeypatch.setattr(placing, "remove_folder", broken)
+    monkeypatch.setattr(importing, "join", fails)
+    monkeypatch.setattr(importing, "remove_folder", broken)
     with pytest.raises(HypacError, match="Nothing was imported: the disk is full"):
         carried(project, tmp_path, owner=make_user("me").username)
     assert "could not be removed" in caplog.text
@@ -245,12 +245,12 @@ def test_an_export_that_breaks_off_says_why(project: Project, tmp_path: Path) ->
 def test_a_short_name_that_is_taken_meanwhile(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = placing._stored
+    stored = importing._stored
 
     def later(*args: Any) -> Any:
         Project.objects.filter(pk=make_project().pk).update(slug="other")
         return stored(*args)
 
-    monkeypatch.setattr(placing, "_stored", later)
+    monkeypatch.setattr(importing, "_stored", later)
     with pytest.raises(InputError, match="There is a project 'other' here already: say with --slug"):
         carried(project, tmp_path, slug="other")

@@ -11,11 +11,11 @@ from annotation import failures
 from annotation.errors import InputError
 from annotation.models import Job, Project
 from hypac_site.portable import archive
+from hypac_site.portable.exporting import export_project
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import PEOPLE
-from hypac_site.portable.placing import import_project
-from hypac_site.portable.said import COLUMNS, SENTENCES
+from hypac_site.portable.sentences import COLUMNS, SENTENCES
 from hypac_site.portable.tables import cleaned
-from hypac_site.portable.writing import export_project
 from routing.delivery import downloads
 from testbed.factories import make_project
 from tests.annotation.projects.portable import Lines, carried, forged

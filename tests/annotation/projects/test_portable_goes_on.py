@@ -24,15 +24,15 @@ from annotation.models import (
     Project,
 )
 from annotation.projects.lifecycle import archive_project, unarchive_project
+from hypac_site.portable.exporting import export_project
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import NAME
-from hypac_site.portable.placing import import_project
-from hypac_site.portable.writing import export_project
 from routing.core import losses
 from routing.delivery.deliver import deliver
 from routing.elsewhere.losses import take_losses
 from routing.models import Commitment, Delivery, Run, Source
 from routing.runs.ask_losses import ask_losses
-from routing.runs.committed import project_named
+from routing.runs.commitment_queries import project_named
 from routing.runs.draw import store_draw
 from routing.runs.losses_to_measure import losses_so_far
 from testbed.experts import ExpertWorld

@@ -15,11 +15,11 @@ from django.db import DatabaseError
 
 from annotation.errors import HypacError, InputError
 from annotation.models import Project, User
-from hypac_site.portable import archive, placing
+from hypac_site.portable import archive, importing
+from hypac_site.portable.exporting import export_project
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.manifest import NAME, PEOPLE
-from hypac_site.portable.placing import import_project
 from hypac_site.portable.tables import STAYS_BEHIND, travelling
-from hypac_site.portable.writing import export_project
 from hypac_site.version import version
 from testbed.factories import make_user
 from testbed.worlds import World
@@ -381,7 +381,7 @@ class TestAllOrNothing:
         def fails(*args: Any, **options: Any) -> None:
             raise error
 
-        monkeypatch.setattr(placing, "join", fails)
+        monkeypatch.setattr(importing, "join", fails)
         before = stored_now()
         with pytest.raises((HypacError, OSError, KeyboardInterrupt)):
             import_project(path=good, owner="owner-here", slug="other")

@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from annotation.models import Project, User
 from hypac_site.portable.archive import opened
 from hypac_site.portable.checking import Table, check, checked_row
-from hypac_site.portable.placing import import_project
+from hypac_site.portable.importing import import_project
 from hypac_site.portable.shapes import DEEPEST, SHAPES
 from hypac_site.portable.tables import Model, fields_of, is_person, name_of, refers_to, rows_of, travelling
 from hypac_site.portable.values import Wrong, row_in

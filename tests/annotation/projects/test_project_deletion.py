@@ -24,7 +24,7 @@ from annotation.outside.webhooks import sending
 from annotation.outside.webhooks.manage import create_webhook
 from annotation.people.invitations import accept, create_invitation
 from annotation.people.members import add_member as add
-from annotation.projects import removal as project_removal
+from annotation.projects import removal
 from annotation.projects.lifecycle import archive_project, delete_project
 from routing.models import Prediction, Run
 from testbed.factories import add_member, make_items, make_project, make_user, remove_deleted
@@ -42,7 +42,7 @@ def project():
 def delete(project: Project) -> Job:
     """Delete it; the job that is to remove it."""
     delete_project(project=project, actor=project.created_by, name=project.name)
-    return Job.objects.get(project=project, kind=project_removal.KIND)
+    return Job.objects.get(project=project, kind=removal.KIND)
 
 
 def start_an_import(project: Project, rows: int = 40) -> Job:
@@ -93,7 +93,7 @@ class TestAtOnce:
         Job.objects.create(project=project, kind="import", state=Job.State.RUNNING, params={})
         maintenance.run_maintenance()
         assert project.jobs.get(kind="import").state == Job.State.CANCELLED
-        assert project.jobs.get(kind=project_removal.KIND).state == Job.State.QUEUED
+        assert project.jobs.get(kind=removal.KIND).state == Job.State.QUEUED
 
     def test_nobody_labels_or_joins(self, project) -> None:
         world = make_world(40)
@@ -158,16 +158,16 @@ class TestRemoval:
     def test_rows_that_come_late_go_too(self, project, monkeypatch) -> None:
         """Of a request that began before the project was deleted."""
         job = delete(project)
-        folder = project_removal.remove_folder
+        folder = removal.remove_folder
 
         def late(name):
-            monkeypatch.setattr(project_removal, "remove_folder", folder)
+            monkeypatch.setattr(removal, "remove_folder", folder)
             make_items(project, 3)
             folder(name)
 
-        monkeypatch.setattr(project_removal, "remove_folder", late)
+        monkeypatch.setattr(removal, "remove_folder", late)
         # On SQLite and PostgreSQL the check is made at the end of the transaction, which here is the test's.
-        monkeypatch.setattr(project_removal._Removal, "end", checked(project_removal._Removal.end))
+        monkeypatch.setattr(removal._Removal, "end", checked(removal._Removal.end))
         jobs.run(job.pk)
         assert not Project.objects.exists()
         assert not Item.objects.exists()
@@ -175,7 +175,7 @@ class TestRemoval:
     def test_one_that_failed_is_tried_again_later(self, project, monkeypatch) -> None:
         make_items(project, 2)
         job = delete(project)
-        monkeypatch.setattr(project_removal._Removal, "items", lambda removal: 1 / 0)
+        monkeypatch.setattr(removal._Removal, "items", lambda removal: 1 / 0)
         jobs.run(job.pk)
         job.refresh_from_db()
         assert job.state == Job.State.FAILED
@@ -192,7 +192,7 @@ class TestRemoval:
         job.state, job.claim_token = Job.State.RUNNING, "another worker"
         job.save()
         with pytest.raises(JobLostError):
-            project_removal.remove_project(JobContext(job, "mine"))
+            removal.remove_project(JobContext(job, "mine"))
         assert project.items.count() == 2
 
     def test_a_project_beside_it_keeps_every_row(self) -> None:
@@ -216,14 +216,14 @@ class TestRemoval:
         assert list(Item.objects.order_by("pk")) == kept
 
     def test_what_hangs_on_others_comes_before_them(self) -> None:
-        order = [model for model, _ in project_removal.tables_of(Project)]
+        order = [model for model, _ in removal.tables_of(Project)]
         assert order[-1] is Project
         for place, model in enumerate(order):
             for field in model._meta.concrete_fields:
                 assert field.related_model not in order[:place], (model, field)
 
     def test_every_table_that_names_an_item_is_emptied_with_it(self) -> None:
-        found = {model for model, _ in project_removal.tables_of(Item, everything=True)}
+        found = {model for model, _ in removal.tables_of(Item, everything=True)}
         naming = {
             model
             for app in ("annotation", "routing")
@@ -253,7 +253,7 @@ def checked(end):
 def rows_of(project: Project) -> dict[str, int]:
     return {
         model.__name__: model._default_manager.filter(**{path: project.pk}).count()
-        for model, path in project_removal.tables_of(Project)
+        for model, path in removal.tables_of(Project)
     }
 
 
@@ -288,7 +288,7 @@ def test_two_processes_delete_and_two_remove_at_once() -> None:
         "delete_project(project=project, actor=project.created_by, name='Reviews')\n"
     )
     assert AuditEvent.objects.filter(action="project.deleted").count() == 1
-    job = Job.objects.get(kind=project_removal.KIND)
+    job = Job.objects.get(kind=removal.KIND)
     said = together(
         "import json\n"
         "from annotation.jobs import jobs\n"

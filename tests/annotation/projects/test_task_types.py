@@ -6,7 +6,7 @@ import pytest
 
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
-from annotation.labelling.label_queries import in_words, with_choice
+from annotation.labelling.label_queries import label_in_words, with_choice
 from annotation.models import Draft, Item, Label, Project, User
 from annotation.projects.manage import ChoiceSpec, create_project, set_choices, update_project
 from annotation.task_types import TASK_TYPES
@@ -150,7 +150,7 @@ def test_a_label_that_was_given_among_others_is_found_and_cannot_be_removed():
 
 def test_values_in_words():
     names = {"c": "Cat", "d": "Dog"}
-    assert in_words("c", names) == "Cat"
-    assert in_words(["c", "d", "gone"], names) == "Cat, Dog, gone"
-    assert in_words([], names) == "none of them"
-    assert in_words("3.5", {}) == "3.5"
+    assert label_in_words("c", names) == "Cat"
+    assert label_in_words(["c", "d", "gone"], names) == "Cat, Dog, gone"
+    assert label_in_words([], names) == "none of them"
+    assert label_in_words("3.5", {}) == "3.5"

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from annotation.api.root import OnceGenerator
+from annotation.api.root import CachedSchemaGenerator
 from annotation.outside.webhooks.manage import create_webhook
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
@@ -22,7 +22,7 @@ MADE_UP = (
 
 def lists() -> Iterator[tuple[str, str]]:
     """(path, parameter) of all that the schema says has pages."""
-    for path, methods in OnceGenerator().get_schema(public=True)["paths"].items():
+    for path, methods in CachedSchemaGenerator().get_schema(public=True)["paths"].items():
         for parameter in methods.get("get", {}).get("parameters", []):
             if parameter["name"] in ("cursor", "after", "before"):
                 yield path, parameter["name"]

@@ -13,7 +13,7 @@ from annotation.models import Comment, Label, Settlement, WorkItem
 from annotation.permissions import access_to
 from routing.items.filters import FILTERS, HiddenError
 from routing.items.sorts import NAMES
-from routing.items.table import in_the_way, item_rows, neighbours
+from routing.items.table import blocking_filters, item_rows, neighbours
 from routing.visibility import view_permission
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import NUMBERS, SETS, make_world, rows_of
@@ -149,8 +149,8 @@ def test_what_people_said_and_on_what_they_differ():
     assert found(project, access, q="t3") == {"t3"}
     assert found(project, access, differ="people", human="dog", q="same") == {"t1"}
     permission = view_permission(project, access)
-    assert in_the_way(permission, {"q": "same", "flag": "resolved"}) == ["q", "flag"]
-    assert in_the_way(permission, {"q": "nowhere", "flag": "resolved"}) == ["q"]
+    assert blocking_filters(permission, {"q": "same", "flag": "resolved"}) == ["q", "flag"]
+    assert blocking_filters(permission, {"q": "nowhere", "flag": "resolved"}) == ["q"]
 
 
 def test_a_label_with_a_nul_is_refused_as_any_that_there_is_not():

@@ -16,7 +16,13 @@ from annotation.permissions import Access, access_to
 from annotation.projects.manage import ChoiceSpec, set_choices
 from annotation.review.agreement_queries import agreement
 from routing.items.table import item_rows
-from routing.label_set.replace import choose_anew, look_at_replacement, replace_label, to_choose, with_options
+from routing.label_set.replace import (
+    preview_replacement,
+    replace_label,
+    store_new_choices,
+    to_choose,
+    with_options,
+)
 from routing.models import Prediction, Run, Source
 from routing.runs.pool import pool_of
 from routing.sources.backend_for import fingerprint_of
@@ -150,7 +156,7 @@ class TestUnderARun:
         make_items(project, 2)
         asked(project)
         with pytest.raises(ConflictError, match="Run 1 rests on the labels"):
-            look_at_replacement(project=project, key="cat", into=["dog"])
+            preview_replacement(project=project, key="cat", into=["dog"])
         with pytest.raises(ConflictError, match="Run 1 rests on the labels"):
             replace_label(access=access_of(project), key="cat", into=["dog"])
 
@@ -158,7 +164,7 @@ class TestUnderARun:
         world = make_world(80)
         run = world.complete(m=30)
         before = files_in(world, run, ("csv", "jsonl"))
-        found = look_at_replacement(project=world.project, key="cat", into=["dog"]).effects
+        found = preview_replacement(project=world.project, key="cat", into=["dog"]).effects
         rows = rows_of(run)
         people = [row for row in rows if row.label == "cat" and row.source == "person"]
         assert (found.labels, found.runs, found.deliveries) == (len(people), [1], 1)
@@ -179,7 +185,7 @@ class TestUnderARun:
     def test_a_loss_that_counts_distance_is_marked(self) -> None:
         world = make_world(60, answers=STARS)
         run = world.complete(m=30, loss="numeric", loss_params={"absolute": "0.5"})
-        found = look_at_replacement(project=world.project, key="1", into=["2"]).effects
+        found = preview_replacement(project=world.project, key="1", into=["2"]).effects
         assert found.invalid == [1]
         replace_label(access=access_of(world.project), key="1", into=["2"])
         [reason] = Run.objects.get(pk=run.pk).invalid_reasons
@@ -221,16 +227,16 @@ class TestSplitting:
         first, second = to_choose(access)
         assert [one.options for one in with_options(access, [first, second])] == [["lion", "dog"]] * 2
         with pytest.raises(InputError, match="Choose one of these labels: lion, dog"):
-            choose_anew(access=access, chosen={first.pk: "emu"})
+            store_new_choices(access=access, chosen={first.pk: "emu"})
         other = project.items.exclude(pk__in=[first.pk, second.pk])[0]
         with pytest.raises(InputError, match="was not split"):
-            choose_anew(access=access, chosen={other.pk: "lion"})
-        assert choose_anew(access=access, chosen={first.pk: "dog"}) == 1
+            store_new_choices(access=access, chosen={other.pk: "lion"})
+        assert store_new_choices(access=access, chosen={first.pk: "dog"}) == 1
         assert list(to_choose(access)) == [second]
         label = Label.objects.get(item=first, value="dog")
         assert label.annotator == project.created_by
         with pytest.raises(InputError, match="was not split"):
-            choose_anew(access=access, chosen={first.pk: "lion"})
+            store_new_choices(access=access, chosen={first.pk: "lion"})
 
     def test_what_models_answered_waits_too(self) -> None:
         world = make_world(60)
@@ -242,7 +248,7 @@ class TestSplitting:
         waiting = {item.external_id: item.pk for item in to_choose(access)}
         assert waiting.keys() == had.keys()
         by_model = next(name for name, source in had.items() if source != "person")
-        choose_anew(access=access, chosen={waiting[by_model]: "tiger"})
+        store_new_choices(access=access, chosen={waiting[by_model]: "tiger"})
         row = next(row for row in rows_of(run) if row.external_id == by_model)
         assert (row.label, row.label_name, row.source) == ("tiger", "tiger", "person")
         assert by_model not in {item.external_id for item in to_choose(access)}
@@ -253,7 +259,7 @@ class TestSplitting:
         replace_label(access=access_of(world.project), key="cat", into=["lion", "tiger"])
         access = access_of(world.project)
         waiting = [item.pk for item in to_choose(access)]
-        choose_anew(access=access, chosen=dict.fromkeys(waiting[::2], "lion"))
+        store_new_choices(access=access, chosen=dict.fromkeys(waiting[::2], "lion"))
         run = Run.objects.get(pk=run.pk)
         assert not run.invalid_reasons
         files = files_in(world, run, ("csv", "jsonl", "huggingface", "manifest", "label_studio"))
@@ -272,7 +278,7 @@ class TestSplitting:
         replace_label(access=access_of(project), key="cat", into=["lion", "tiger"])
         access = access_of(project)
         [item] = to_choose(access)
-        choose_anew(access=access, chosen={item.pk: "lion"})
+        store_new_choices(access=access, chosen={item.pk: "lion"})
         assert record_values(access.project, [item.pk])[item.pk].value == ["emu", "lion"]
 
 
@@ -366,8 +372,8 @@ def test_the_preview_counts_known_answers_that_give_the_label(client_of, task_ty
             answer=value,
             created_by=project.created_by,
         )
-    assert look_at_replacement(project=project, key="cat", into=["emu"]).effects.known_answers == 2
-    assert look_at_replacement(project=project, key="emu", into=["cat"]).effects.known_answers == 0
+    assert preview_replacement(project=project, key="cat", into=["emu"]).effects.known_answers == 2
+    assert preview_replacement(project=project, key="emu", into=["cat"]).effects.known_answers == 0
     client = client_of(project.created_by)
     split = client.post(
         reverse("label_set", args=[project.slug]), {"form": "split", "key": "cat", "into": "lion\nlynx"}

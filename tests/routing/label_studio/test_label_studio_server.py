@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from annotation.models import ApiToken, Item, Project, User
 from annotation.people.tokens import make_token
-from routing.label_studio.matching import items_of
+from routing.label_studio.matching import match_items
 from routing.models import Run
 from testbed.factories import add_member, make_image_items, make_items, make_project
 from testbed.worlds import NUMBERS, SETS, World, make_world
@@ -247,10 +247,10 @@ class TestMatching:
             return {"id": 1, "data": {"text": text}, "meta": {"hypac": {"external_id": name}}}
 
         tasks = [task("same", second.external_id), task("same", "no-such"), task("other", second.external_id)]
-        assert items_of(project, tasks) == [second, None, other]
+        assert match_items(project, tasks) == [second, None, other]
         # Of another project, or changed since: no label of ours is about that text.
         assert (
-            items_of(project, [task("another text", item.external_id) for item in (second, other)])
+            match_items(project, [task("another text", item.external_id) for item in (second, other)])
             == [None] * 2
         )
 
@@ -270,14 +270,15 @@ class TestMatching:
             {"id": 900, "data": data, "meta": {"hypac": {"external_id": item.external_id}}}
             for item, data in cells
         ]
-        assert items_of(project, tasks) == [several, number, late, picture]
+        assert match_items(project, tasks) == [several, number, late, picture]
         for task in tasks:
             task["data"] = {"title": "b", "stars": 4, "n": 18, "text": "earlier"}
-        assert items_of(project, tasks) == [None] * 4
-        assert items_of(project, [{"data": {"n": 17}}]) == [None]
+        assert match_items(project, tasks) == [None] * 4
+        assert match_items(project, [{"data": {"n": 17}}]) == [None]
         odd = [["\ud800"], ["\0"], functools.reduce(lambda inner, _: [inner], range(100_000), [])]
         assert (
-            items_of(project, [{"id": number.external_id, "data": {"n": cell}} for cell in odd]) == [None] * 3
+            match_items(project, [{"id": number.external_id, "data": {"n": cell}} for cell in odd])
+            == [None] * 3
         )
 
     def test_a_number_counts_where_the_content_is_the_same(self, db: None) -> None:
@@ -291,7 +292,7 @@ class TestMatching:
             {"id": 77, "data": {"id": 1, "text": "same"}},
             {"id": 77, "data": {"text": "same"}},  # which of the two?
         ]
-        assert items_of(project, tasks) == [two, None, one, None]
+        assert match_items(project, tasks) == [two, None, one, None]
 
     def test_a_text_that_one_item_has(self, db: None) -> None:
         project = make_project()
@@ -302,7 +303,7 @@ class TestMatching:
             {"data": {"body": "alone "}},
             {"data": {"b": "a\0\ud800"}},
         ]
-        assert items_of(project, tasks) == [item, None, None]
+        assert match_items(project, tasks) == [item, None, None]
 
     def test_several_fields_and_pictures(self, db: None) -> None:
         project = make_project()
@@ -315,7 +316,7 @@ class TestMatching:
             {"data": {"image": f"https://example.org/x/{picture.external_id}?key=1"}},
             {"data": {"image": "https://example.org/another.png"}},
         ]
-        assert items_of(project, tasks) == [item, None, picture, picture, None]
+        assert match_items(project, tasks) == [item, None, picture, picture, None]
 
     def test_what_an_item_has_not_is_not_in_its_task(self, db: None) -> None:
         project = make_project()
@@ -323,7 +324,7 @@ class TestMatching:
         same = [{"q": "yes", "a": ""}, {"q": "yes", "a": None}, {"q": "yes"}, {"q": "yes", "b": "more"}]
         other = [{"q": "yes", "a": cell} for cell in ("other", " ", 0, False, [])] + [{"a": ""}]
         tasks = [{"id": item.external_id, "data": data} for data in (*same, *other)]
-        assert items_of(project, tasks) == [item] * len(same) + [None] * len(other)
+        assert match_items(project, tasks) == [item] * len(same) + [None] * len(other)
 
     def test_nothing_that_items_hold_is_loaded_to_compare_it(
         self, db: None, django_assert_max_num_queries: Any
@@ -340,7 +341,7 @@ class TestMatching:
             task["data"] |= {"text": "same"}
         tasks.append({"id": 7, "data": {"text": "alone", "other": "unknown"}})
         with django_assert_max_num_queries(20), CaptureQueriesContext(connection) as asked:
-            assert items_of(project, tasks) == [None] * 499 + [alone]
+            assert match_items(project, tasks) == [None] * 499 + [alone]
         read = [query["sql"] for query in asked]
         assert not any('"annotation_item"."data"' in sql or '"annotation_item"."text"' in sql for sql in read)
 
@@ -349,7 +350,7 @@ class TestMatching:
         (picture,) = make_image_items(project, 1)
         Item.objects.filter(pk=picture.pk).update(external_id="5", data={"file": "s3://b/a.png"})
         right = {"id": 5, "data": {"image": "s3://b/a.png"}}
-        assert items_of(project, [right, {"id": 5, "data": {"image": "s3://b/b.png"}}]) == [picture, None]
+        assert match_items(project, [right, {"id": 5, "data": {"image": "s3://b/b.png"}}]) == [picture, None]
 
 
 def test_the_addresses_are_those_that_label_studio_makes() -> None:

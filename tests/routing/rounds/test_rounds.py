@@ -18,7 +18,7 @@ from routing.models import GuidelineRound, RoundItem, RoundNote
 from routing.rounds.results import figures_of, people_in, result_of
 from routing.rounds.start import add_note, close_round, start_round
 from routing.runs.pool import nothing_to_plan_for, pool_of, size_of_pool
-from routing.runs.untouched import untouched_items
+from routing.runs.untouched_items import untouched_items
 from testbed.factories import add_member, make_items, make_project, remove_deleted
 from testbed.worlds import make_world, rows_of
 from tests.routing.by_people.people import answer, asked, page_of

@@ -11,7 +11,7 @@ from annotation.projects.forms import SettingsForm
 from routing.models import Run
 from routing.runs.cancel import cancel_run
 from routing.runs.forms import PlanForm
-from routing.runs.plan_again import typed_like
+from routing.runs.replan import plan_form_data
 from testbed.factories import add_member, make_user
 from testbed.worlds import World, make_world
 
@@ -168,7 +168,7 @@ def test_a_plan_like_that_of_a_run_is_that_plan(fields) -> None:
     for name in ("erin", "finn", "gus"):
         add_member(world.project, user=make_user(name))
     first = world.start(**fields)
-    form = PlanForm(typed_like(first), project=world.project)
+    form = PlanForm(plan_form_data(first), project=world.project)
     assert form.is_valid(), form.errors
     cancel_run(run=first, user=world.manager)
     second = world.start(**{"rule": "", "m": 1, "p": None, **form.values()})
@@ -201,7 +201,7 @@ def test_shares_of_a_roster_come_along(world) -> None:
     for name in ("finn", "gus"):
         add_member(world.project, user=make_user(name))
     run = world.start(m=60, p=Decimal(1), roster={"finn": Fraction(1, 4), "gus": Fraction(3, 4)})
-    initial = typed_like(run)
+    initial = plan_form_data(run)
     assert initial["roster"] == ["finn", "gus"]
     assert initial["shares"] == "finn = 1/4\ngus = 3/4"
 

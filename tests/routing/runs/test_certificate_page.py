@@ -13,7 +13,7 @@ from django.urls import reverse
 from routing.core.correctness import meaning_of_right
 from routing.models import Run
 from routing.runs.cancel import cancel_run
-from routing.runs.certificate_words import limits_of
+from routing.runs.certificate_words import limitations_of
 from routing.runs.queries import run_report
 from testbed.worlds import make_world
 
@@ -76,7 +76,7 @@ def test_there_is_none_before_the_analysis(client_of) -> None:
 @pytest.mark.parametrize("target", Run.Target.values)
 @pytest.mark.parametrize("certified", [True, False])
 def test_each_target_says_whose_label_is_right_and_which_items_are_left_out(target: str, certified) -> None:
-    limits = " ".join(limits_of(Run(target=target, alpha="0.05"), meaning_of_right(certified=certified)))
+    limits = " ".join(limitations_of(Run(target=target, alpha="0.05"), meaning_of_right(certified=certified)))
     assert "5\N{NO-BREAK SPACE}%" in limits
     assert ("added after the run" in limits) == (target != Run.Target.POPULATION)
     assert "the label that a person gave, blind, or would have given" in limits

@@ -18,7 +18,7 @@ from routing.core import sampling
 from routing.core.merkle import merkle_root
 from routing.core.verify import verify
 from routing.models import Certificate, Commitment, Draw, DrawItem, Prediction, Run
-from routing.runs import beacons, commitments, committed, load_calibration
+from routing.runs import beacons, commitment_queries, commitments, load_calibration
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from routing.runs.commitments import give_value, waits_for_value
@@ -350,7 +350,7 @@ def test_what_is_no_longer_as_it_was_committed_to_is_not_certified(world, monkey
 
 def test_answers_since_then_are_told_once_each_however_many_parts_are_read(world, monkeypatch) -> None:
     run = world.complete(m=60)
-    whole = list(committed.answered_later(run))
-    monkeypatch.setattr(committed, "PART", 70)
-    assert list(committed.answered_later(run)) == whole
+    whole = list(commitment_queries.answered_later(run))
+    monkeypatch.setattr(commitment_queries, "PART", 70)
+    assert list(commitment_queries.answered_later(run)) == whole
     assert 0 < len({json.loads(line)["item_id"] for line in whole}) == len(whole)

@@ -20,7 +20,7 @@ from routing.common import computed_losses
 from routing.core.losses import LossUnavailableError
 from routing.models import ComputedLoss, Run
 from routing.runs import compute_losses, waiting_for_losses
-from routing.runs.later.audit import later_audit_state, look_for_drift
+from routing.runs.later.audit import check_for_drift, later_audit_state
 from testbed.worlds import World, make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture
 from tests.routing.runs.slow_loss import PATH, SLOW, compute_all
@@ -80,7 +80,7 @@ class TestQueries:
         for labels in (5, None):
             world.label(limit=labels)
             with counted() as queries:
-                look_for_drift(run)  # as each label of the audit has it
+                check_for_drift(run)  # as each label of the audit has it
             counts.append(sum("computedloss" in sql or "annotation_job" in sql for sql in queries))
         assert ComputedLoss.objects.filter(computed_at=None).exists()
         assert max(counts) <= 2

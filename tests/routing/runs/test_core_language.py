@@ -17,7 +17,7 @@ from routing.core.outlook import outlook
 from routing.core.plan import Plan
 from routing.core.targets import TARGETS
 from routing.core.targets.base import Guarantee
-from routing.core_language import in_words, stored_in_words, translated
+from routing.core_language import message_in_words, stored_in_words, translated
 
 PROMISE = Guarantee(epsilon=Decimal("0.05"), alpha=Decimal("0.1"))
 PROMISES = [
@@ -34,12 +34,12 @@ def test_a_certificate_is_told_in_french(target, blanks):
     for guarantee in PROMISES:
         said = [*target.promises(guarantee), *_blanks(blanks), say(DEARER)]
         with override("fr"):
-            french = in_words(said)
+            french = message_in_words(said)
         assert french != sentences(said)
         assert "probabilit" in french
         assert not {" with ", " labels ", " people "} & set(french.split())
         with override("en"):
-            assert in_words(said) == sentences(said)
+            assert message_in_words(said) == sentences(said)
 
 
 PLANS = {
@@ -72,11 +72,11 @@ def test_an_outlook_is_told_in_french(fields):
     )
     seen = outlook(plan)
     with override("fr"):
-        french = in_words(seen.said)
+        french = message_in_words(seen.said)
     assert french != seen.sentence
     assert not {"items", "labels", "average"} & set(french.split())
     with override("en"):
-        assert in_words(seen.said) == seen.sentence
+        assert message_in_words(seen.said) == seen.sentence
 
 
 NOTHING = say(
@@ -99,7 +99,7 @@ def test_messages_within_messages_are_told_in_the_same_language():
         "error at all, 56 labels would have been enough)."
     )
     with override("fr"):
-        assert "9 erreurs; l’étape" in in_words(NOTHING)
+        assert "9 erreurs; l’étape" in message_in_words(NOTHING)
 
 
 def test_messages_come_back_from_json():

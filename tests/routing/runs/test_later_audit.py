@@ -22,7 +22,7 @@ from routing.core.verify import verify
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run, Spend
 from routing.runs import audits
-from routing.runs.expert.leaving import wait_no_longer
+from routing.runs.expert.leaving import give_up_open_items
 from routing.runs.later import take_in as taking
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.take_in import take_in
@@ -197,7 +197,7 @@ def test_an_alarm_marks_the_run_and_ends_what_is_taken_in(client_of) -> None:
 def test_an_alarm_as_items_are_taken_in_leaves_nothing_to_wait_for(monkeypatch) -> None:
     world, run = a_run()
     world.arrive(20)
-    monkeypatch.setattr(taking, "coming", lambda *_: [])  # models label them all
+    monkeypatch.setattr(taking, "pending_routes", lambda *_: [])  # models label them all
     monkeypatch.setattr(audits, "ALARM", 0)
     take(world, run)
     assert run.audit_alarm_at is not None
@@ -450,7 +450,7 @@ def test_by_a_roster_each_item_of_the_audit_is_one_persons() -> None:
     take(world, run)
     new = WorkItem.objects.filter(batch__in=[run.routed_batch, run.later_audit_batch], state="open")
     assert set(new.values_list("assigned_to", flat=True)) == {user.pk for user in world.annotators}
-    wait_no_longer(run=run, user=world.annotators[0], actor=world.manager)
+    give_up_open_items(run=run, user=world.annotators[0], actor=world.manager)
     world.label()
     run.refresh_from_db()
     assert run.state == Run.State.COMPLETE

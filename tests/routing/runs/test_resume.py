@@ -89,7 +89,7 @@ def check_nothing_lost_or_doubled(run):
         (chain_inputs, "build_chains", dying, 1),
         (chains, "chains_to_json", dying_after, 1),
         (start.queue, "create_batch", dying_after, 1),
-        (start, "move", dying_after, 1),
+        (start, "change_state", dying_after, 1),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -152,7 +152,7 @@ def test_the_analysis_and_the_delivery_happen_once(monkeypatch):
     run = world.calibrated(m=40)
     analyse(run=run, user=world.manager)
     with monkeypatch.context() as patch:
-        patch.setattr(certify, "move", dying_after(certify.move, at=1))
+        patch.setattr(certify, "change_state", dying_after(certify.change_state, at=1))
         kill_and_take_over(world, "analyse_run")
     assert not Certificate.objects.exists()
     world.do("analyse_run")

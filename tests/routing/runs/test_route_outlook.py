@@ -12,7 +12,7 @@ from annotation.templatetags.hypac import percent
 from routing.core.every_score.chain import CASCADE, OWN
 from routing.models import Route, Run, Spend
 from routing.runs import certify
-from routing.runs.certificate_columns import columns_of
+from routing.runs.certificate_columns import certificate_columns
 from routing.runs.route_outlook import EXPERT, MODEL, PEOPLE, RouteOutlook, route_outlook
 from routing.runs.spending import paid_by, savings
 from testbed.experts import ExpertWorld
@@ -81,7 +81,9 @@ class TestOwnScores:
                 "model_positions": positions,
                 "thresholds": [{"u": u, "v": 0} for u in thresholds],
             }
-            monkeypatch.setattr(certify, "columns_of", lambda *found: {**columns_of(*found), **policy})
+            monkeypatch.setattr(
+                certify, "certificate_columns", lambda *found: {**certificate_columns(*found), **policy}
+            )
             return world.analysed(m=120, rule="every_score", epsilon=Decimal("0.1"), alpha=Decimal("0.1"))
 
         return decide

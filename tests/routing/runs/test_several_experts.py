@@ -15,8 +15,8 @@ from annotation.labelling import queue
 from annotation.models import AuditEvent, Label, Membership, User, WorkItem
 from routing.core.verify import verify
 from routing.models import ExpertRequest, RosterEntry, Run
-from routing.runs.absent import open_work_of
-from routing.runs.expert.leaving import wait_no_longer
+from routing.runs.absent_people import open_work_of
+from routing.runs.expert.leaving import give_up_open_items
 from routing.runs.roster import who_is_the_expert
 from testbed.experts import ExpertWorld
 from testbed.factories import add_member
@@ -196,9 +196,9 @@ def test_what_a_removed_expert_leaves_in_the_calibration_set_counts_as_errors(he
     left = set(hers(run, gone).filter(state__in=OPEN).values_list("item__external_id", flat=True))
     assert row.open == len(left) > 3
     with pytest.raises(ConflictError, match="no open item"):
-        wait_no_longer(run=run, user=stays, actor=here.world.manager)
+        give_up_open_items(run=run, user=stays, actor=here.world.manager)
 
-    assert wait_no_longer(run=run, user=gone, actor=here.world.manager) == len(left)
+    assert give_up_open_items(run=run, user=gone, actor=here.world.manager) == len(left)
     assert AuditEvent.objects.filter(action="run.work_handed_over", data__items=len(left)).exists()
     assert queue.claim(project=run.project, user=stays) is None, "nobody else is asked"
     here.experts.remove(gone)
@@ -215,7 +215,7 @@ def test_what_a_removed_expert_leaves_in_the_calibration_set_counts_as_errors(he
 
 def test_later_items_of_an_absent_expert_stay_blank_and_no_other_expert_labels_them(here) -> None:
     run = here.routed(here.start(**shared(here)))
-    wait_no_longer(run=run, user=_with_most_open(run, here.world.annotators), actor=here.world.manager)
+    give_up_open_items(run=run, user=_with_most_open(run, here.world.annotators), actor=here.world.manager)
     here.label(*here.world.annotators)
     stays, gone = here.experts
     here.label(stays)
@@ -226,7 +226,7 @@ def test_later_items_of_an_absent_expert_stay_blank_and_no_other_expert_labels_t
     run.refresh_from_db()
     assert run.state == Run.State.LABELLING
     assert left
-    assert wait_no_longer(run=run, user=gone, actor=here.world.manager) == len(left | audited)
+    assert give_up_open_items(run=run, user=gone, actor=here.world.manager) == len(left | audited)
     run.refresh_from_db()
     assert run.state == Run.State.COMPLETE, "nothing else was open"
     rows = {row.external_id: row for row in rows_of(run)}

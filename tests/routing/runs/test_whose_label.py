@@ -14,7 +14,7 @@ from annotation.models import Label
 from annotation.review.agreement_queries import agreement
 from routing.core.reference.ways import NAMES
 from routing.models import Run
-from routing.runs.certificate_words import limits_of, what_breaks_it
+from routing.runs.certificate_words import limitations_of, what_breaks_it
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from testbed.experts import ExpertWorld
@@ -144,7 +144,7 @@ def test_what_breaks_a_promise_follows_from_its_reference() -> None:
     for reference, own in (("expert", "sounds an alarm"), ("settled", "each other's answers")):
         assert own in " ".join(what_breaks_it(Run(reference=reference)))
         assert own not in " ".join(what_breaks_it(Run(reference="person")))
-    assert "the expert would say" in " ".join(limits_of(Run(reference="expert", alpha="0.05"), ""))
+    assert "the expert would say" in " ".join(limitations_of(Run(reference="expert", alpha="0.05"), ""))
 
 
 def test_where_one_person_is_right_it_is_told_what_an_expert_found_before(story: Story, client_of) -> None:

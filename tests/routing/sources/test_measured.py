@@ -8,7 +8,7 @@ from django.urls import reverse
 from scipy import stats
 
 from routing.models import DrawItem, Prediction, Run, Source
-from routing.sources.mend import save_mends
+from routing.sources.save_mends import save_mends
 from testbed.factories import add_member
 from testbed.worlds import World, make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture

@@ -20,8 +20,8 @@ from routing.runs.measure import start_measurement
 from routing.runs.measurements import measured_for
 from routing.sources.backend_for import backend_for, fingerprint_of
 from routing.sources.manage import save_source
-from routing.sources.mend import save_mends
 from routing.sources.mends import MendingReader, Mends, every_fingerprint, reader_for
+from routing.sources.save_mends import save_mends
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture

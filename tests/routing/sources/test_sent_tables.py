@@ -21,7 +21,7 @@ from annotation.models import Job
 from routing.items.erase import erase_items
 from routing.models import SentAnswer
 from routing.runs.raw_output import forget_raw_output
-from routing.sources.mend import save_mends
+from routing.sources.save_mends import save_mends
 from routing.sources.sent_answers import KIND, send_answers, store_answers_file
 from routing.sources.sent_tables import columns_of
 from routing.sources.sent_words import page_of_sent_answers, refused_words

@@ -111,7 +111,7 @@ def test_rotation_does_not_undo_a_key_that_is_entered_meanwhile(monkeypatch):
         Source.objects.filter(pk=source.pk).update(api_key=encrypt("newer"))
         return encrypt(decrypt(stored))
 
-    monkeypatch.setattr("routing.sources.stored_keys.encrypt_anew", entered)
+    monkeypatch.setattr("routing.sources.stored_keys.reencrypt", entered)
     assert rotate_stored_keys().rotated == 0
     source.refresh_from_db()
     assert decrypt(source.api_key) == "newer"

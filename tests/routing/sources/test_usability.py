@@ -18,7 +18,7 @@ from routing.models import Run, Source
 from routing.runs.plan import outlook_of_plan
 from routing.runs.start import start_run
 from routing.runs.usable_answers import accept_unusable
-from routing.sources import known_answers
+from routing.sources import judged_answers
 from routing.sources.manage import save_source
 from routing.sources.usability import kind_of_reason, known_labels, usability_of, usability_of_sources
 from testbed.factories import make_items, make_project
@@ -186,7 +186,7 @@ def test_a_score_that_is_the_same_for_all_asks() -> None:
 
 
 def test_no_more_is_looked_at_than_so_many_items_spread_over_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_answers, "LOOKED_AT", 20)
+    monkeypatch.setattr(judged_answers, "LOOKED_AT", 20)
     project, sources = source_of(100, bad=50)
     seen = usability_of_sources(project, sources).sources[0]
     assert (seen.looked_at, seen.items, seen.sampled) == (20, 100, True)

@@ -34,7 +34,7 @@ from routing.workshop.development import (
     next_to_label,
     take_over_rounds,
 )
-from routing.workshop.results import compared
+from routing.workshop.results import compare_candidates
 from testbed.factories import add_member, remove_deleted
 from tests.routing.by_people.people import answer
 from tests.routing.workshop.workshop import SIZE, Workshop, label_of, place
@@ -157,7 +157,7 @@ class TestRunning:
         assert {row.stage for row in spent} == {"prompts"}
         assert not Reservation.objects.exclude(state="settled").exists()
 
-        both = compared(first, second)
+        both = compare_candidates(first, second)
         assert (both.both, both.only_first, both.only_second) == (20, 0, 20 - first_right(numbers))
         assert {row.item.pk for row in both.rows} == {
             one.item_id for one in held if place(one.item.text) % 2 == 0

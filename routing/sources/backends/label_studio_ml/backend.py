@@ -129,7 +129,7 @@ class LabelStudioMl(Backend):
         try:
             return server.setup()
         except (AwayError, UnansweredError) as error:
-            raise NOT_SET_UP.error(raised_as=BackendError, permanent=False, why=error.told) from None
+            raise NOT_SET_UP.error(raised_as=BackendError, permanent=False, why=error.reason_part) from None
 
 
 class _Batches:

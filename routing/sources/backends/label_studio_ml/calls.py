@@ -103,7 +103,9 @@ class Calls:
                 break
             except AwayError as error:
                 if attempt == len(PAUSES):
-                    raise NOT_REACHED.error(raised_as=BackendError, permanent=False, why=error.told) from None
+                    raise NOT_REACHED.error(
+                        raised_as=BackendError, permanent=False, why=error.reason_part
+                    ) from None
                 self._pause(PAUSES[attempt] if error.wait is None else error.wait)
                 attempt += 1
         with self._lock:
@@ -123,7 +125,7 @@ class Calls:
             too_many = self._failures >= MOST_FAILURES
         if too_many:
             raise NONE_ANSWERED.error(
-                raised_as=BackendError, permanent=False, count=MOST_FAILURES, why=error.told
+                raised_as=BackendError, permanent=False, count=MOST_FAILURES, why=error.reason_part
             )
 
     def _pause(self, seconds: float) -> None:

@@ -64,12 +64,12 @@ class _NoAnswerError(Exception):
     @property
     def reason(self) -> str:
         """A part of a sentence, in English, as it is stored with an item."""
-        return str(self.told["words"]).rstrip(".")
+        return str(self.reason_part["words"]).rstrip(".")
 
     @property
-    def told(self) -> failures.Part:
+    def reason_part(self) -> failures.Part:
         """`reason`, as a parameter of a failure."""
-        return failures.clause(failures.told(self.why))
+        return failures.clause(failures.part_of_error(self.why))
 
 
 class UnansweredError(_NoAnswerError):

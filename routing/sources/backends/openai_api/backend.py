@@ -77,7 +77,7 @@ class OpenAIApi(Backend):
         try:
             served = served_model(self._params, self._context.api_key)
         except InputError as error:
-            why = failures.told(error)
+            why = failures.part_of_error(error)
             raise IN_PARAMETER.error(raised_as=BackendError, why=why, param=error.where) from None
         if self._context.served and not served:
             # What a proxy answers while the server behind it is down (404, a page of HTML) looks like that.

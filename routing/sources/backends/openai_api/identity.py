@@ -62,7 +62,7 @@ def served_model(params: Params, api_key: str) -> dict[str, Any]:
     except NetError as error:
         if error.permanent:
             raise InputError.of(error, where="url") from None
-        why = failures.told(error)
+        why = failures.part_of_error(error)
         raise NOT_REACHED.error(raised_as=BackendError, permanent=False, why=why) from None
     if response.status in (401, 403):
         raise KEY_REFUSED.error(raised_as=InputError, where="api_key", status=response.status)

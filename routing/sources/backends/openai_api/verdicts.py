@@ -74,12 +74,12 @@ class Verdict:
     @property
     def reason(self) -> str:
         """A part of a sentence, in English, as it is stored with an item."""
-        return str(failures.told(self.error)["words"]).rstrip(".") if self.error else ""
+        return str(failures.part_of_error(self.error)["words"]).rstrip(".") if self.error else ""
 
     @property
     def why(self) -> failures.Part | str:
         """`reason`, as a parameter of a failure."""
-        return failures.clause(failures.told(self.error)) if self.error else ""
+        return failures.clause(failures.part_of_error(self.error)) if self.error else ""
 
 
 RETRIED = frozenset({408, 409, 425})

@@ -228,7 +228,7 @@ class _Chunk:
         """Batches that hold calls of open items: of a worker that died, or of an earlier attempt."""
         found = []
         missing = set(self._open)
-        for batch in server.found():
+        for batch in server.list_batches():
             if missing and batch.id not in self._read and (ids := missing & server.calls_of(batch)):
                 found.append((batch, ids))
                 missing -= ids
@@ -257,7 +257,7 @@ class _Chunk:
             for waited in range(0, self.backend.poll_seconds, LOOK_SECONDS):
                 yield []  # the caller may want to stop
                 time.sleep(min(LOOK_SECONDS, self.backend.poll_seconds - waited))
-            batch = server.look(batch)
+            batch = server.retrieve(batch)
         self._read.add(batch.id)
         for file in (batch.output_file, batch.error_file):
             yield from self._given(read_results(server.content(file).splitlines()))

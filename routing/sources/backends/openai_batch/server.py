@@ -70,7 +70,7 @@ class BatchServer:
     def close(self) -> None:
         self._client.close()
 
-    def found(self) -> list[Batch]:
+    def list_batches(self) -> list[Batch]:
         """The batches of the source, the newest first."""
         batches: list[Batch] = []
         after = ""
@@ -105,12 +105,12 @@ class BatchServer:
                 return _batch(self._answered(self._once("POST", "/batches", json=body)), self._api_key)
             except _TransientError as error:
                 self._pause(attempt, error)
-                made = [batch for batch in self.found() if batch.metadata.get(CONTENT) == digest]
+                made = [batch for batch in self.list_batches() if batch.metadata.get(CONTENT) == digest]
                 if made and not made[0].ended:
                     return made[0]
         raise AssertionError("the last attempt raises")
 
-    def look(self, batch: Batch) -> Batch:
+    def retrieve(self, batch: Batch) -> Batch:
         """The batch as it is now."""
         return _batch(self._json("GET", f"/batches/{quote(batch.id, safe='')}"), self._api_key)
 
@@ -158,7 +158,7 @@ class BatchServer:
 
     def _pause(self, attempt: int, error: "_TransientError") -> None:
         if attempt + 1 >= ATTEMPTS:
-            why = failures.told(error.why)
+            why = failures.part_of_error(error.why)
             raise LATER.error(raised_as=BackendError, permanent=False, why=why)
         pause = random.uniform(0, FIRST_PAUSE * 2**attempt)  # noqa: S311 - no secret
         time.sleep(min(LONGEST_PAUSE, max(pause, error.wait or 0)))

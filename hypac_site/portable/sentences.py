@@ -15,7 +15,7 @@ from routing.models import FinalAudit, Run
 _PLACE = re.compile(r"%(?:%|\(\w{1,60}\)[sdr])")
 
 
-def check_said(model: Model, row: Row) -> None:
+def check_sentences(model: Model, row: Row) -> None:
     """Raises Wrong where a sentence of the row cannot be said."""
     sentences = SENTENCES.get(model)
     if sentences is None:

@@ -15,31 +15,24 @@ from hypac_site.portable.slow_losses import SlowLosses, not_computed
 from hypac_site.portable.tables import Model, Row
 from routing.core.losses import LossNotComputedError
 from routing.core.losses.looked_up import looked_up
-from routing.delivery.delivered_again import hold_deliveries
+from routing.delivery.verify_deliveries import verify_deliveries
 from routing.models import Certificate, Delivery, FinalCertificate, Route, Run
-from routing.runs.again import DiffersError, NotComputedError
-from routing.runs.certified_again import hold_certificate, hold_final_certificate
-from routing.runs.routes_again import hold_routes
-from routing.runs.run_again import hold_run
+from routing.runs.verification import DiffersError, NotComputedError
+from routing.runs.verify_certificate import verify_certificate, verify_final_certificate
+from routing.runs.verify_routes import verify_routes
+from routing.runs.verify_run import verify_run
 
 
-def hold_rest(project: Project, losses: SlowLosses) -> None:
-    """Look at what rests on the certificates, when these are stored, too. Raises InputError."""
-    _hold_final_certificates(project, losses)
-    _hold_routes_of(project, losses)
-    _hold_deliveries_of(project, losses)
-
-
-def hold_runs(project: Project, losses: SlowLosses) -> None:
+def verify_runs(project: Project, losses: SlowLosses) -> None:
     """Raises InputError where draw, commitments or routing of a run are not what its rows give."""
     for run in _runs(project):
-        with _told(run, Run, f"Run {run.number} does not follow from the other rows", losses):
-            tally = hold_run(run)
+        with _refusing(run, Run, f"Run {run.number} does not follow from the other rows", losses):
+            tally = verify_run(run)
             if tally != run.tally:
                 Run.objects.filter(pk=run.pk).update(tally=tally)
 
 
-def held_certificates(project: Project, rows: Iterator[Row], losses: SlowLosses) -> Iterator[Row]:
+def verified_certificates(project: Project, rows: Iterator[Row], losses: SlowLosses) -> Iterator[Row]:
     """Rows of certificates, to be stored when all others are, with the figures that they give here.
 
     Raises InputError where one is not what the rows of its run give.
@@ -48,37 +41,28 @@ def held_certificates(project: Project, rows: Iterator[Row], losses: SlowLosses)
     for row in rows:
         columns: dict[str, Any] = {**row, "run": runs[row["run"]]}
         run = columns["run"]
-        with _told(
+        with _refusing(
             run, Certificate, f"The certificate of run {run.number} is not what its rows give", losses
         ):
-            shown = hold_certificate(Certificate(**columns))
+            shown = verify_certificate(Certificate(**columns))
             row |= {"figures": shown.figures, "messages": shown.messages}
         yield row
 
 
-def _hold_final_certificates(project: Project, losses: SlowLosses) -> None:
-    """The same of those of final audits, which are stored, as their runs' are."""
-    finals = FinalCertificate.objects.filter(audit__run__project=project)
-    for final in finals.select_related("audit__run__certificate", "audit__run__project"):
-        run = final.audit.run
-        with _told(
-            run, FinalCertificate, f"The final audit of run {run.number} is not what its rows give", losses
-        ):
-            hold_final_certificate(final)
-
-
-def _hold_routes_of(project: Project, losses: SlowLosses) -> None:
-    """Raises InputError where items were sent elsewhere than the stored certificates send them."""
+def verify_rest(project: Project, losses: SlowLosses) -> None:
+    """Once the certificates are stored, too: raises InputError where a final audit, the routes or a delivery
+    are not what certificate and rows give.
+    """
+    finals = FinalCertificate.objects.select_related("audit__run__certificate", "audit__run__project")
     for run in _runs(project):
-        with _told(run, Route, f"Run {run.number} was not routed by its certificate", losses):
-            hold_routes(run)
-
-
-def _hold_deliveries_of(project: Project, losses: SlowLosses) -> None:
-    """Raises InputError where a delivery is not what its files say, or has another certificate."""
-    for run in _runs(project):
-        with _told(run, Delivery, f"What run {run.number} delivered does not hold together", losses):
-            hold_deliveries(run)
+        words = f"The final audit of run {run.number} is not what its rows give"
+        with _refusing(run, FinalCertificate, words, losses):
+            for final in finals.filter(audit__run=run):
+                verify_final_certificate(final)
+        with _refusing(run, Route, f"Run {run.number} was not routed by its certificate", losses):
+            verify_routes(run)
+        with _refusing(run, Delivery, f"What run {run.number} delivered does not hold together", losses):
+            verify_deliveries(run)
 
 
 def _runs(project: Project) -> list[Run]:
@@ -87,7 +71,7 @@ def _runs(project: Project) -> list[Run]:
 
 
 @contextmanager
-def _told(run: Run, model: Model, words: str, losses: SlowLosses) -> Iterator[None]:
+def _refusing(run: Run, model: Model, words: str, losses: SlowLosses) -> Iterator[None]:
     try:
         with looked_up(losses.lookup_for(run)):
             yield

@@ -25,7 +25,7 @@ from routing.runs.spending import model_money
 from routing.sources.prompt_versions import source_asked_otherwise
 
 
-def typed_like(run: Run) -> dict[str, Any]:
+def plan_form_data(run: Run) -> dict[str, Any]:
     """What would be typed into the form of a plan for a run like this one, by the names of the fields. What
     was fitted, as the parameters of some scores are, is fitted anew.
     """
@@ -166,7 +166,7 @@ def wording_change(project: Project, *, guidelines: str | None) -> WordingChange
     return WordingChange(sentences=said, may_go_on=not barred)
 
 
-def begin_again(*, project: Project, user: User) -> str:
+def cancel_to_replan(*, project: Project, user: User) -> str:
     """Cancel the run that minds other words. Returns the address where the same plan is looked at anew.
 
     Raises ConflictError where no run is left that can be cancelled.

@@ -23,14 +23,14 @@ from routing.core.exact import plain
 from routing.core.losses import imported_paths
 from routing.core.verify import TOLERANCE, document_differences
 from routing.models import Certificate, FinalCertificate, Run, RunSource
-from routing.runs.again import DiffersError, computing_again, refuse
-from routing.runs.analysis import analysed, shown_of
+from routing.runs.analysis import compute_analysis, figures_and_messages
 from routing.runs.analysis_result import AnalysisResult
-from routing.runs.certificate_columns import columns_of
+from routing.runs.certificate_columns import certificate_columns
 from routing.runs.expert.final import final_columns
 from routing.runs.expert.rows import expert_rows
 from routing.runs.load_calibration import load_calibration
 from routing.runs.plan import plan_of
+from routing.runs.verification import DiffersError, recomputing, refuse
 
 Document = dict[str, Any]
 FROM_OUTSIDE = 1e-4
@@ -47,7 +47,7 @@ class Shown:
     messages: dict[str, Any]
 
 
-def hold_certificate(certificate: Certificate) -> Shown:
+def verify_certificate(certificate: Certificate) -> Shown:
     """Raises DiffersError where the certificate, or a column that repeats its document, is not what the rows
     of its run give. It need not be stored.
 
@@ -55,14 +55,14 @@ def hold_certificate(certificate: Certificate) -> Shown:
     of models, labels and currency, the ledger's later entries and what a final audit spent since may be
     others now.
     """
-    with computing_again():
+    with recomputing():
         try:
-            return _held(certificate)
+            return _verified(certificate)
         except AnswersMissingError as error:
             raise DiffersError("its tests need answers that its draw does not have") from error
 
 
-def _held(certificate: Certificate) -> Shown:
+def _verified(certificate: Certificate) -> Shown:
     run = certificate.run
     document = parse_document(certificate.document.encode())
     rows = parse_draw(certificate.draw_lines.encode())
@@ -70,7 +70,7 @@ def _held(certificate: Certificate) -> Shown:
     _name_as_then(run_sources, document)
     calibration, own = (expert_rows if run.by_expert else load_calibration)(run, run_sources)
     refuse(_row_differences(rows, calibration.rows))
-    found = analysed(run, run_sources, Calibration.from_rows(rows), own)
+    found = compute_analysis(run, run_sources, Calibration.from_rows(rows), own)
     again = _as_then(run, document, found.document)
     refuse(document_differences(document, again, tolerance=_tolerance(run)))
     refuse(_draw_differences(run, document, rows))
@@ -186,7 +186,7 @@ def _ledger_then(run: Run, then: Mapping[str, Any], now: Mapping[str, Any]) -> D
 def _column_differences(
     certificate: Certificate, document: Document, rows: list[CalibrationRow]
 ) -> Iterator[str]:
-    for name, value in columns_of(document, rows).items():
+    for name, value in certificate_columns(document, rows).items():
         if not _same(getattr(certificate, name), value):
             yield f"its column {name} is not what its document says"
 
@@ -196,16 +196,16 @@ def _same(stored: Any, value: Any) -> bool:
 
 
 def _shown(certificate: Certificate, run: Run, found: AnalysisResult) -> Shown:
-    figures, messages = json.loads(json.dumps(shown_of(run, found)))
+    figures, messages = json.loads(json.dumps(figures_and_messages(run, found)))
     for name in ("sentence", "reason"):
         if name in certificate.messages and certificate.messages[name] != messages.get(name):
             raise DiffersError(f"its column messages has another {name} than its document")
     return Shown(figures, messages)
 
 
-def hold_final_certificate(final: FinalCertificate) -> None:
+def verify_final_certificate(final: FinalCertificate) -> None:
     """The same of that of a final audit, which is stored, as its run's is."""
-    with computing_again():
+    with recomputing():
         columns = final_columns(final.audit.run.certificate, final.audit, final.created_at)
         stated, again = (json.loads(one) for one in (final.document, columns["document"]))
         differing = document_differences(stated, again)

@@ -7,12 +7,12 @@ from annotation.common.mail import LEADERS
 from annotation.models import User
 
 
-def has_one(user: User) -> bool:
+def has_second_factor(user: User) -> bool:
     either = Q(authenticator_app__isnull=False) | Q(passkeys__isnull=False)
     return User.objects.filter(either, pk=user.pk).exists()
 
 
-def must_have_one(user: User) -> bool:
+def must_have_second_factor(user: User) -> bool:
     """Whether HYPAC_REQUIRE_SECOND_FACTOR asks it of this account. What those of a provider do there, it
     decides."""
     of = settings.HYPAC_REQUIRE_SECOND_FACTOR

@@ -51,7 +51,7 @@ def remembered_value(value: str | list[str] | None) -> str:
     return text if len(text) <= MOST_VALUE else digest(value=text)
 
 
-def known_answers(
+def judged_answers(
     project: Project, sources: Sequence[Source], *, score: str, params: Mapping[str, Any]
 ) -> dict[int, list[JudgedAnswer]]:
     """By the source what its answers for the sampled items are, of all sources for the same items; `score` is

@@ -18,17 +18,17 @@ from routing.delivery.parts import RECORD
 from routing.delivery.places import MANIFEST
 from routing.labels.page import added_names
 from routing.models import Certificate, Delivery, FinalCertificate, Run
-from routing.runs.again import computing_again, refuse
-from routing.runs.committed import committed_files
+from routing.runs.commitment_queries import committed_files
+from routing.runs.verification import recomputing, refuse
 
 Found = TypeVar("Found")
 
 
-def hold_deliveries(run: Run) -> None:
+def verify_deliveries(run: Run) -> None:
     """Raises DiffersError where a delivery of the run has another number, other files or other counts than
     its files say, or a certificate that is not the run's.
     """
-    with computing_again():
+    with recomputing():
         deliveries = list(run.deliveries.order_by("number").prefetch_related("files__file"))
         for place, delivery in enumerate(deliveries, start=1):
             if delivery.number != place:

@@ -1,4 +1,4 @@
-"""What differs where something stored is computed again, by `certified_again` and its neighbours."""
+"""What differs where something stored is computed again, by `verify_run` and its neighbours."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def refuse(differences: Iterator[str]) -> None:
 
 
 @contextmanager
-def computing_again() -> Iterator[None]:
+def recomputing() -> Iterator[None]:
     """Whatever a plan, a chain or a document leads to that nobody made here is a DiffersError; that a server
     of losses is away, or their code, is none of the file's doing, and a NotComputedError.
     """

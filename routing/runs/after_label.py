@@ -2,8 +2,8 @@
 
 from annotation.models import Label, WorkItem
 from routing.models import ExpertRequest, Run, Spend
-from routing.runs.expert.audit import look_for_alarm
-from routing.runs.expert.final import look_after_correction
+from routing.runs.expert.audit import check_for_alarm
+from routing.runs.expert.final import after_correction
 from routing.runs.expert.requests import person_labelled
 
 Stage = Spend.Stage
@@ -23,22 +23,22 @@ def price_of_label(run: Run, label: Label) -> Spend:
     )
 
 
-def look_after_label(run: Run, label: Label, *, corrected: bool) -> None:
+def after_label(run: Run, label: Label, *, corrected: bool) -> None:
     """An annotator's may bring the item to the expert; the expert's may be one of the audit; a corrected one
     may break the final audit. Call it in the transaction that stores the label, once the items are routed.
     """
     if corrected:
-        look_after_correction(run, label)
+        after_correction(run, label)
     if label.work_item.batch_id == run.routed_batch_id:
         person_labelled(run, label)
     if run.audited_items.filter(item=label.item_id).exists():
-        look_for_alarm(run, label.item_id)
+        check_for_alarm(run, label.item_id)
 
 
-def look_after_end(run: Run, work_item: WorkItem) -> None:
+def after_work_ended(run: Run, work_item: WorkItem) -> None:
     """Where nobody labels an item of the audit, what waited behind it counts."""
     if run.audited_items.filter(item=work_item.item_id).exists():
-        look_for_alarm(run, work_item.item_id)
+        check_for_alarm(run, work_item.item_id)
 
 
 def _stage(run: Run, label: Label) -> Stage:

@@ -19,7 +19,7 @@ from routing.core.commitment import Answer, commitment_differences, item_line
 from routing.core.plan import Plan
 from routing.models import Certificate, Commitment, Run, RunSource
 from routing.models.commitments import BEFORE_DRAW, BEFORE_LABELS
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.runs.every_score_runs import called_models
 from routing.runs.ledger import linked_ledger
 from routing.runs.usable_answers import table_of_answers
@@ -93,7 +93,7 @@ def committed_files(run: Run) -> tuple[StoredFile, str] | None:
     return both[0].items, "".join(one.pilot_lines for one in both)
 
 
-def said_lines(
+def committed_lines(
     run: Run, run_sources: Sequence[RunSource], rows: Sequence[tuple[int, str, str, float | None]]
 ) -> Iterator[bytes]:
     """Lines as of ``committed.jsonl`` of what the run's models have said until now; of items with key, name,
@@ -127,7 +127,7 @@ def answered_later(run: Run, between_parts: Callable[[], object] = lambda: None)
             between_parts()
             part = list(rows.filter(position__gte=start, position__lt=start + PART))
             before = list(islice(lines, len(part)))  # fewer where items were taken in later
-            for old, line in zip_longest(before, said_lines(run, run_sources, part)):
+            for old, line in zip_longest(before, committed_lines(run, run_sources, part)):
                 if old is None:
                     yield line
                 elif new := _with_more(json.loads(old), json.loads(line)["answers"]):

@@ -1,4 +1,4 @@
-"""The routes of a stored run against its certificate, which has been held (`certified_again`)."""
+"""The routes of a stored run against its certificate, which was verified (`verify_certificate`)."""
 
 from collections.abc import Iterator
 
@@ -6,23 +6,23 @@ from django.db.models import Exists, OuterRef, Q
 
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.models import PoolItem, Route, Run, RunSource
-from routing.runs.again import computing_again, refuse
 from routing.runs.chains import thresholds_from_json
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.runs.every_score_runs import Routing
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.route import Places, sent_by_thresholds, stretches
 from routing.runs.own_record import has_own_record
 from routing.runs.route import sent_by_first_score
+from routing.runs.verification import recomputing, refuse
 
 
-def hold_routes(run: Run) -> None:
+def verify_routes(run: Run) -> None:
     """Raises DiffersError where an item was sent elsewhere than the thresholds of the run's certificate send
     it.
     """
     if run.by_people or run.routed_at is None:
         return
-    with computing_again():
+    with recomputing():
         refuse(_faults(run))
 
 

@@ -1,6 +1,6 @@
 """What a stored run has drawn, committed to and routed, against the rows that it is of.
 
-For runs that somebody else has stored, who may have written down anything. `certified_again` looks at what
+For runs that somebody else has stored, who may have written down anything. `verify_certificate` looks at what
 was certified.
 """
 
@@ -20,26 +20,26 @@ from routing.core.sampling import make_salt, pool_hash
 from routing.core.verify import document_differences
 from routing.models import Commitment, Draw, Run
 from routing.models.commitments import BEFORE_DRAW
-from routing.runs.again import DiffersError, computing_again, refuse
 from routing.runs.analysis_result import sources_document
+from routing.runs.commitment_queries import committed_lines, document_of
 from routing.runs.commitments import fixed_before_draw
-from routing.runs.committed import document_of, said_lines
-from routing.runs.covered import covered_items
+from routing.runs.covered_items import covered_items
 from routing.runs.expert.counts import tally_with_expert
 from routing.runs.expert.freeze import critical_values
 from routing.runs.label_counts import tally_of
 from routing.runs.load_calibration import drawn_rows
 from routing.runs.plan import plan_of
+from routing.runs.verification import DiffersError, recomputing, refuse
 
 PART = 5_000
 
 
-def hold_run(run: Run) -> dict[str, Any] | None:
+def verify_run(run: Run) -> dict[str, Any] | None:
     """Raises DiffersError where pool, draw, commitments or the routing's count are not what the rows give.
     Returns the count of the routing, where the run has one: what models answered since, for another run say,
     and what that cost, is in it.
     """
-    with computing_again():
+    with recomputing():
         if run.pool_hash:
             refuse(_pool_faults(run))
         draw = Draw.objects.filter(run=run).first()
@@ -158,7 +158,7 @@ def _said_faults(run: Run, lines: Iterator[bytes]) -> Iterator[str]:
     for start in range(0, run.pool_size, PART):
         part = list(rows.filter(position__gte=start, position__lt=start + PART))
         committed = islice(lines, len(part))
-        for old, new in zip(committed, said_lines(run, run_sources, part), strict=True):
+        for old, new in zip(committed, committed_lines(run, run_sources, part), strict=True):
             if old == new:
                 continue
             then, now = json.loads(old), json.loads(new)

@@ -17,22 +17,22 @@ from annotation.common.bulk import copy_rows
 from annotation.common.files import Content, put_content
 from annotation.errors import HypacError, InputError
 from annotation.models import Item, Membership, Project, StoredFile, User
-from annotation.people.members import join, name_of
+from annotation.people.members import audit_name, join
 from annotation.people.own_passwords import note_belonging, require_chosen
 from annotation.projects.guidelines import RENDERED, prepare_guidelines
 from annotation.projects.manage import RESERVED_SLUGS
 from annotation.projects.removal import remove_folder
 from hypac_site.portable.archive import Archive, opened, part_of
 from hypac_site.portable.checking import Checked, Table, check
-from hypac_site.portable.following import held_certificates, hold_rest, hold_runs
 from hypac_site.portable.ids import NOWHERE
 from hypac_site.portable.manifest import Manifest
 from hypac_site.portable.maps import Maps, active_account, resolved, store
 from hypac_site.portable.slow_losses import MissingLossesError, SlowLosses
 from hypac_site.portable.tables import Row, travelling
+from hypac_site.portable.verifying import verified_certificates, verify_rest, verify_runs
 from routing.delivery.parts import READ, RECORD
 from routing.models import Certificate
-from routing.runs.waiting_for_losses import go_on
+from routing.runs.waiting_for_losses import resume_runs
 
 log = logging.getLogger(__name__)
 
@@ -147,13 +147,13 @@ def _stored_at_once(
             rows += _copied(table, files.placed(table, table.rows(archive, maps)))
         (number,) = maps.all_new(Project)
         project = Project.objects.get(pk=number)
-        hold_runs(project, losses)
-        rows += _copied(last, list(held_certificates(project, last.rows(archive, maps), losses)))
-        hold_rest(project, losses)
+        verify_runs(project, losses)
+        rows += _copied(last, list(verified_certificates(project, last.rows(archive, maps), losses)))
+        verify_rest(project, losses)
         losses.require_all()
         prepare_guidelines(project, before=project.guidelines)
         project.save(update_fields=RENDERED)
-        go_on(project)
+        resume_runs(project)
         _own(project, owner)
         for user in maps.people.found.values():
             note_belonging(user=user, project=project)
@@ -206,7 +206,7 @@ def _own(project: Project, owner: User | None) -> None:
             project=project,
             actor=owner,
             action="member.role_changed",
-            target=name_of(owner),
+            target=audit_name(owner),
             data={"from": before, "to": member.role, "user": owner.pk},
         )
 
