@@ -92,8 +92,10 @@ class Supervisor:
         return f"http://{host}:{self.port}"
 
     def start(self) -> None:
-        """Start web server and worker, and return once the web server answers. Raises ServeError."""
-        require_free_port(self.host, self.port)
+        """Start web server and worker, and return once the web server answers. Raises ServeError.
+
+        The web server ends where its port is taken meanwhile; `require_free_port` says so in words.
+        """
         web = web_command(host=self.host, port=self.port, threads=self.threads)
         worker = [sys.executable, "-m", "celery", "-A", "hypac_site", "--quiet", "worker", "-Q", QUEUES]
         worker += [
@@ -147,14 +149,15 @@ class Supervisor:
         url = f"http://127.0.0.1:{self.port}/healthz"
         if self.host not in LOCAL:
             url = f"http://{self.host}:{self.port}/healthz"
-        while time.monotonic() < until:
-            if not self.children[0].running:
-                self.stop()
-                raise ServeError("The web server ended while starting; what it printed above says why.")
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(url, timeout=2, headers={"Host": known_host()}).status_code == 200:
-                    return
-            time.sleep(0.1)
+        with httpx.Client(timeout=2, trust_env=False, headers={"Host": known_host()}) as client:
+            while time.monotonic() < until:
+                if not self.children[0].running:
+                    self.stop()
+                    raise ServeError("The web server ended while starting; what it printed above says why.")
+                with contextlib.suppress(httpx.TransportError):
+                    if client.get(url).status_code == 200:
+                        return
+                time.sleep(0.1)
         self.stop()
         raise ServeError(f"The web server did not answer at {url} within {seconds:.0f} s.")
 

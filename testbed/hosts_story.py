@@ -19,6 +19,7 @@ from psycopg import sql
 
 from testbed.hosts import Host, until
 from testbed.object_store import Bucket
+from testbed.servers import status_of
 
 PASSWORD = "a password for the tests of hosts"
 SET_UP = """
@@ -160,10 +161,7 @@ class Story:
         self._stage("start", began, self.web.name)
 
     def _healthy(self) -> bool:
-        try:
-            return httpx.get(f"{self.address}/readyz", timeout=20).status_code == 200
-        except httpx.TransportError:
-            return False
+        return status_of(f"{self.address}/readyz", seconds=20) == 200
 
     def _log_in(self) -> None:
         self._post("/login/", {"username": "manager", "password": PASSWORD})

@@ -5,10 +5,9 @@ import uuid
 from typing import Any
 
 import boto3
-import httpx
 from botocore.config import Config
 
-from testbed.servers import _Server
+from testbed.servers import _Server, status_of
 
 ACCESS, SECRET = "access-of-tests", "secret-of-tests"
 
@@ -20,10 +19,7 @@ class ObjectStoreServer(_Server):
         return [sys.executable, "-m", "moto.server", "-H", self.address, "-p", str(self.port)]
 
     def ping(self) -> bool:
-        try:
-            return httpx.get(self.url(), timeout=5, trust_env=False).status_code == 200
-        except httpx.TransportError:
-            return False
+        return status_of(self.url(), seconds=5) == 200
 
     def url(self) -> str:
         return f"http://{self.address}:{self.port}"

@@ -10,6 +10,7 @@ gives COMMAND the variables DATABASE_URL and CELERY_BROKER_URL.
 
 import argparse
 import contextlib
+import http.client
 import os
 import pwd
 import random
@@ -51,6 +52,22 @@ def free_port() -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+
+
+def status_of(url: str, *, seconds: float = 10) -> int | None:
+    """What a server on this machine answers a GET with; None: nothing yet.
+
+    For whoever asks again and again: `httpx.get` makes a TLS context each time, 20 ms of a processor.
+    """
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=seconds)
+    try:
+        connection.request("GET", parts.path or "/")
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 @contextlib.contextmanager

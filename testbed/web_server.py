@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
-
-from testbed.servers import _Server
+from testbed.servers import _Server, status_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -33,10 +31,7 @@ class WebServer(_Server):
         return {"env": self.environment | own}
 
     def ping(self) -> bool:
-        try:
-            return httpx.get(f"{self.url()}/healthz", timeout=10, trust_env=False).status_code == 200
-        except httpx.TransportError:
-            return False
+        return status_of(f"{self.url()}/healthz") == 200
 
     def url(self) -> str:
         return f"http://{self.address}:{self.port}"

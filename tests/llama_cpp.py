@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
-
 from testbed import servers
 from tests.llm import MODELS
 
@@ -63,10 +61,7 @@ class LlamaCppServer(servers._Server):
         ]
 
     def ping(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/models", timeout=2).status_code in (200, 401)
-        except httpx.TransportError:
-            return False
+        return servers.status_of(f"{self.url}/models", seconds=2) in (200, 401)
 
     @contextmanager
     def silent(self) -> Iterator[None]:

@@ -4,8 +4,6 @@ import os
 import signal
 from pathlib import Path
 
-import httpx
-
 from testbed import servers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +54,4 @@ class VllmServer(servers._Server):
         super().kill()
 
     def ping(self) -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=20).status_code == 200
-        except httpx.TransportError:
-            return False
+        return servers.status_of(f"http://127.0.0.1:{self.port}/health", seconds=20) == 200

@@ -9,7 +9,13 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.models import User
-from hypac_site.supervisor import ServeError, Supervisor, interrupt_on_terminate, only_one
+from hypac_site.supervisor import (
+    ServeError,
+    Supervisor,
+    interrupt_on_terminate,
+    only_one,
+    require_free_port,
+)
 
 
 class Command(BaseCommand):
@@ -27,6 +33,7 @@ class Command(BaseCommand):
         interrupt_on_terminate()
         try:
             with only_one(settings.VAR_DIR / "serve.lock"):
+                require_free_port(options["host"], options["port"])
                 self.stdout.write("Preparing the database and the pages; the first time takes a minute ...")
                 self.stdout.flush()  # whoever waits, or reads a log file, shall see it now
                 prepare()
