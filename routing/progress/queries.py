@@ -178,7 +178,12 @@ def _sources(project: Project, access: Access) -> tuple[list[tuple[Source, Measu
 
 def _money(run: Run) -> RunMoney:
     people = Spend.objects.filter(run=run, source__isnull=True).aggregate(total=Sum("amount"))["total"]
-    models = spends_of_models(run).aggregate(total=Sum("amount"))["total"]
+    spends = spends_of_models(run)
+    # A cancelled run leaves its measurement to the next one: what was paid for it stands with the newest.
+    of_measurement = Run.objects.filter(measurement=run.measurement_id, number__gt=run.number)
+    if run.measurement_id is not None and of_measurement.exists():
+        spends = spends.filter(measurement=None)
+    models = spends.aggregate(total=Sum("amount"))["total"]
     return RunMoney(run, run.budget, models or ZERO, people or ZERO)
 
 
@@ -194,7 +199,7 @@ def _other_money(project: Project, paid: dict[str, Decimal], shown: Sequence[Run
     models = paid["models"] - measured - prompts - sum((row.models for row in shown), ZERO)
     people = paid["people"] - sum((row.people for row in shown), ZERO)
     found = [
-        OtherMoney(_("Earlier runs"), max(models, ZERO), people),
+        OtherMoney(_("Earlier runs"), models, people),
         OtherMoney(_("Measurements that no run rests on"), measured, ZERO),
         OtherMoney(_("Comparing prompts"), prompts, ZERO),
     ]

@@ -102,8 +102,19 @@ def test_what_was_paid_beside_the_runs_that_are_shown_has_rows_of_its_own(monkey
         if not world.project.runs.exists():
             discard_measurement(project=world.project, user=world.manager)
             cancel_run(run=world.start(m=60), user=world.manager)
-    run = world.start(m=60)
+    left_behind = world.start(m=60)
     world.do("prepare_run")
+    cancel_run(run=left_behind, user=world.manager)  # the next one rests on its measurement
+    run = world.start(m=60)
+    assert run.measurement_id == left_behind.measurement_id
+    world.do("prepare_run")
+    monkeypatch.setattr(queries, "SHOWN_RUNS", 2)
+    found = seen(world)
+    assert [row.run for row in found.money] == [run, left_behind]
+    assert found.money[1].models == sum(row.amount for row in left_behind.spends.all())
+    both = [*found.money, *found.other_money]
+    assert sum(row.models for row in both) == found.models
+    monkeypatch.setattr(queries, "SHOWN_RUNS", 1)
     found = seen(world)
     assert [row.run for row in found.money] == [run]
     assert run.measurement_id is not None
