@@ -145,6 +145,15 @@ def test_after_a_run_by_people_pages_lead_to_the_one_with_labels_by_models(clien
     assert "left-to-models" not in client.get(f"{asks}?run=1").content.decode()
     assert all(row.label is not None for row in rows_of(first))
 
+    last = start_people_run(access=access, wanted=Wanted({}))
+    world.finish()
+    assert not [row for row in rows_of(last) if row.label is None]
+    press = f'action="{reverse("run_deliver", args=[slug, last.number])}"'
+    for name, args in (("overview", [slug]), ("run", [slug, last.number])):
+        shown = client.get(reverse(name, args=args)).content.decode()
+        assert press in shown, name  # there is nothing to ask about
+        assert "deliver run 1 to have all of them" not in shown
+
 
 def test_a_certificate_that_broke_is_marked_with_what_broke_it(client_of) -> None:
     world = make_world(60)
