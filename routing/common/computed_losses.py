@@ -62,23 +62,22 @@ def known_losses(run: Run, pairs: Sequence[Pair]) -> list[float | LossError]:
 def _found(project: Project, name: str, params: str, pairs: Sequence[Pair]) -> dict[Pair, float | None]:
     found: dict[Pair, float | None] = {}
     new: list[ComputedLoss] = []
-    waits = False
+    wanted: dict[str, datetime] = {}
     for start in range(0, len(pairs), AT_ONCE):
         keys = {_key(name, params, pair): pair for pair in pairs[start : start + AT_ONCE]}
         rows = project.computed_losses.filter(pair__in=list(keys))
         there = {row[0]: row[1:] for row in rows.values_list("pair", "value", "computed_at", "asked_at")}
         found |= {keys[key]: value for key, (value, computed, _asked) in there.items() if computed}
-        wanted = {key: asked for key, (_value, computed, asked) in there.items() if not computed}
-        waits |= len(wanted) > 0
-        _still_wanted(project, wanted)
+        wanted |= {key: asked for key, (_value, computed, asked) in there.items() if not computed}
         new += [
             ComputedLoss(project=project, pair=key, loss=name, params=params, label=pair[0], answer=pair[1])
             for key, pair in keys.items()
             if key not in there
         ]
+    _still_wanted(project, wanted)
     if new:
         _want(project, new)
-    if waits:
+    if wanted:
         have_computed(project)
     return found
 
@@ -90,8 +89,13 @@ def _key(name: str, params: str, pair: Pair) -> str:
 def _still_wanted(project: Project, wanted: Mapping[str, datetime]) -> None:
     """Now and then only: looking at a page is to write nothing."""
     now = timezone.now()
-    if old := [key for key, asked in wanted.items() if asked < now - UNASKED / 2]:
-        project.computed_losses.filter(pair__in=old).update(asked_at=now)
+    old = sorted(key for key, asked in wanted.items() if asked < now - UNASKED / 2)
+    for start in range(0, len(old), AT_ONCE):
+        rows = project.computed_losses.filter(pair__in=old[start : start + AT_ONCE]).order_by("pair")
+        with transaction.atomic():
+            # Nobody is waited for, who might wait for this one: who has a row locked says that it is wanted.
+            free = rows.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)
+            ComputedLoss.objects.filter(pk__in=list(free)).update(asked_at=now)
 
 
 def _want(project: Project, rows: Sequence[ComputedLoss]) -> None:

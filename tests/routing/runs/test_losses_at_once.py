@@ -1,10 +1,12 @@
 """Two people whose answers want losses, on PostgreSQL: neither waits for the other without an end."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from routing.common import computed_losses
 from routing.common.computed_losses import KIND, have_computed, known_losses
@@ -40,13 +42,19 @@ def test_the_run_and_the_waiting_job_may_be_locked_in_either_order() -> None:
     assert world.project.jobs.filter(kind=KIND).exists()
 
 
-def test_the_same_losses_may_be_wanted_in_any_order(settings: Any, monkeypatch: Any) -> None:
-    """Also more of them than are looked up together."""
+@pytest.mark.parametrize("again", [False, True])
+def test_the_same_losses_may_be_wanted_in_any_order(settings: Any, monkeypatch: Any, again: bool) -> None:
+    """Also more of them than are looked up together, and `again` after most of a day."""
     settings.HYPAC_LOSSES = [PATH]
     monkeypatch.setattr(computed_losses, "AT_ONCE", 1)
     run = make_world(40).start(m=20, loss=PATH)
     pairs = [("cat", "dog"), ("dog", "cat")]
     pairs.sort(key=lambda pair: computed_losses._key(run.loss, "{}", pair))
+
+    before = timezone.now() - timedelta(hours=20)
+    if again:
+        known_losses(run, pairs)
+        run.project.computed_losses.update(asked_at=before)
 
     def the_other_way() -> None:
         with transaction.atomic():
@@ -58,4 +66,4 @@ def test_the_same_losses_may_be_wanted_in_any_order(settings: Any, monkeypatch: 
             second = beside(pool, the_other_way)
             known_losses(run, pairs[1:])
         second.result()
-    assert run.project.computed_losses.count() == 2
+    assert run.project.computed_losses.filter(asked_at__gt=before).count() == 2
