@@ -21,7 +21,7 @@ from routing.core_language import message_in_words
 from routing.models import Run, Source
 from routing.models.runs import people_per_item
 from routing.runs.budget import checked_budget
-from routing.runs.build_plan import build_plan
+from routing.runs.build_plan import BuiltPlan, build_plan
 from routing.runs.labelling_pace import LabellingTime, expert_time_of, labelling_time_of
 from routing.runs.ledger import spent_before
 from routing.runs.measurements import Measured, measured_for
@@ -38,6 +38,18 @@ from routing.sources.usability import SourcesUsability, usability_of_sources, wh
 
 NEARLY_ALL = Fraction(9, 10)
 """Of the pool; where people label so much of it, whatever the thresholds, the plan says so."""
+
+
+@dataclass(frozen=True)
+class CheckedPlan:
+    """A plan that can be carried out, with what was found out to say so."""
+
+    wanted: PlanFields
+    sources: Sequence[Source]
+    measured: Measured
+    built: BuiltPlan
+    score: ChosenScore
+    budget: Decimal | None
 
 
 @dataclass(frozen=True)
@@ -209,6 +221,21 @@ class PlanOutlook:
         return [self.sources[place].name for place in called_where_needed(self.plan)]
 
 
+def check_plan(*, project: Project, budget: Decimal | None = None, **fields: Any) -> CheckedPlan:
+    """Raises InputError, whose `where` names the field, for a plan (see `PlanFields`) that cannot be carried
+    out.
+    """
+    wanted = PlanFields(**fields)
+    sources = sources_of(project, leave_out=wanted.leave_out)
+    measured = measured_for(project, target=wanted.target, sources=sources)
+    if measured.usable and wanted.pilot_size is None:
+        wanted = replace(wanted, pilot_size=measured.usable.size)
+    built = build_plan(project=project, sources=sources, fields=wanted)
+    people_of(project, wanted)  # who is to label can be wrong, too
+    score = ChosenScore(*score_for(project, sources[0], wanted))
+    return CheckedPlan(wanted, sources, measured, built, score, checked_budget(budget))
+
+
 def outlook_of_plan(
     *, project: Project, budget: Decimal | None = None, seconds: int | None = None, **fields: Any
 ) -> PlanOutlook:
@@ -217,16 +244,10 @@ def outlook_of_plan(
 
     Raises InputError, whose `where` names the field, for a plan that cannot be carried out.
     """
-    wanted = PlanFields(**fields)
-    sources = sources_of(project, leave_out=wanted.leave_out)
-    measured = measured_for(project, target=wanted.target, sources=sources)
-    if measured.usable and wanted.pilot_size is None:
-        wanted = replace(wanted, pilot_size=measured.usable.size)
-    built = build_plan(project=project, sources=sources, fields=wanted)
-    plan, reference = built.plan, built.reference
-    people_of(project, wanted)  # who is to label can be wrong, too
-    score, score_params = score_for(project, sources[0], wanted)
-    looked = usability_of_sources(project, sources, score=score, score_params=score_params)
+    checked = check_plan(project=project, budget=budget, **fields)
+    wanted, sources, built = checked.wanted, checked.sources, checked.built
+    plan, reference, score = built.plan, built.reference, checked.score
+    looked = usability_of_sources(project, sources, score=score.name, score_params=score.params)
     statistics = _statistics(plan, reference, built.expert)
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
@@ -257,9 +278,9 @@ def outlook_of_plan(
         expert_time=expert_time_of(project, experts=wanted.experts, people=people_time.seconds),
         looked=looked,
         missing=missing_answers(project, sources, target=wanted.target),
-        measured=measured,
+        measured=checked.measured,
         sources=tuple(sources),
-        score=ChosenScore(score, score_params),
+        score=score,
         alpha_spent=spent,
         warnings=plan_warnings(
             project,
@@ -272,7 +293,7 @@ def outlook_of_plan(
             later_audit_share=built.later_audit_share,
             seconds=people_time.seconds,
             models=models,
-            budget=checked_budget(budget),
+            budget=checked.budget,
         ),
     )
 

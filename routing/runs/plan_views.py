@@ -26,7 +26,7 @@ from routing.runs.forms import PlanForm
 from routing.runs.labelling_pace import PeopleTime, people_time_of
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.missing_answers import missing_in_words
-from routing.runs.plan import PlanOutlook, outlook_of_plan
+from routing.runs.plan import PlanOutlook, check_plan, outlook_of_plan
 from routing.runs.plan_choices import (
     EPSILONS,
     PRESETS,
@@ -198,7 +198,7 @@ def _tell_others(form: PlanForm, project: Project) -> None:
     while form.errors.keys() <= NUMBERS:
         values = needed | form.values()
         try:
-            outlook_of_plan(project=project, **values)
+            check_plan(project=project, **values)
         except HypacError as error:
             if error.where in form.errors or error.where not in form.fields:
                 return
