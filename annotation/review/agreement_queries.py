@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from django.db.models import Exists, OuterRef
+from django.utils.crypto import salted_hmac
 from scipy import sparse
 
 from annotation.common.replaced_labels import replaced_labels
@@ -191,7 +192,7 @@ def _several(project: Project, hidden: set[int]) -> _Several:
         routing_port().hidden_items(project=project, item_path="item")
     )
     several = list(compared.values_list("batch_id", "item_id"))
-    units = compared_units(project, several)
+    units = compared_units(project, several, secret=_secret(project))
     labels = answers_to(units).order_by("pk")
     rows = labels.values_list("work_item__batch_id", "item_id", "annotator_id", "value")
     given = [
@@ -200,6 +201,10 @@ def _several(project: Project, hidden: set[int]) -> _Several:
     found = _compared(project, given)
     answers, in_order, people = measures.answers_of(found.rows)
     return _Several(len(several), len(units) < len(several), answers, in_order, people, found.settled)
+
+
+def _secret(project: Project) -> str:
+    return salted_hmac("annotation.review.compared_items", str(project.pk), algorithm="sha256").hexdigest()
 
 
 def _compared(project: Project, given: list[tuple[Unit, int, Value]]) -> _Compared:

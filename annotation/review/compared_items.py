@@ -7,7 +7,6 @@ from django.db.models import QuerySet, Sum, TextField
 from django.db.models.functions import Cast, Length
 
 from annotation.models import Label, Project
-from annotation.review.agreement import SEED
 from annotation.task_types import TASK_TYPES
 
 Unit = tuple[int, int]
@@ -21,11 +20,15 @@ random, that they have no more together if they are as long as all on average: a
 """
 
 
-def compared_units(project: Project, units: Collection[Unit]) -> set[Unit]:
-    """Those of `units` that are compared: a simple random sample, as how many these are depends on no single
-    one's answers, but on all of them together.
+def compared_units(project: Project, units: Collection[Unit], *, secret: str) -> set[Unit]:
+    """Those of `units` that are compared: the beginning of a random order, which `secret` makes, so that
+    nobody who labels knows which these will be.
+
+    They are a simple random sample, but for `MAX_CHARACTERS`: how many they are then depends on how long the
+    answers to those at the beginning are. What is exact for a sample whose size is fixed then holds only if
+    long answers agree as often as short ones.
     """
-    drawn = random.Random(SEED)  # noqa: S311
+    drawn = random.Random(f"compared items {secret}")  # noqa: S311
     chosen = drawn.sample(sorted(units), min(len(units), MAX_ITEMS))
     if chosen and TASK_TYPES[project.task_type].compared_by_loss:
         long = answers_to(chosen).aggregate(long=Sum(Length(Cast("value", TextField()))))["long"] or 0

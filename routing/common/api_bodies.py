@@ -65,7 +65,11 @@ class PeopleAgreementBody(serializers.Serializer[Any]):
         help_text="Of `used`, those without two answers: the range holds whatever they would have been."
     )
     estimate = serializers.FloatField(allow_null=True)
-    low = serializers.FloatField(allow_null=True, help_text="Exact, with 95 % confidence, as `high`.")
+    low = serializers.FloatField(
+        allow_null=True,
+        help_text="With 95 % confidence, as `high`: exact, for a sample that is small as answers are long "
+        "only if people differ as often on long ones as on short ones.",
+    )
     high = serializers.FloatField(allow_null=True)
 
 

@@ -302,12 +302,16 @@ def test_another_project_does_not_count() -> None:
     assert found.together.alpha.value is None
 
 
-def test_of_many_items_a_sample_is_taken(monkeypatch) -> None:
+def test_of_many_items_a_sample_is_taken(monkeypatch, settings) -> None:
     team = Team(ROWS)
     monkeypatch.setattr(compared_items, "MAX_ITEMS", 4)
     found = agreement(team.project)
     assert (found.items, found.used, found.answers) == (6, 4, 12)
     assert agreement(team.project) == found
+    samples = set()
+    for settings.SECRET_KEY in "abcdefgh":  # who does not know it does not know the sample
+        samples.add(frozenset(selectors._several(team.project, set()).units))
+    assert len(samples) > 1
 
 
 def test_of_many_people_those_with_the_most_answers_are_compared(monkeypatch) -> None:

@@ -1,10 +1,13 @@
 """How far people agree in a run without any model."""
 
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation.labelling import queue
@@ -34,7 +37,7 @@ class TestAgreement:
         assert (figure["differ"], figure["unknown"], figure["estimate"], figure["low"]) == (0, 0, 0.0, 0.0)
         assert 0 < figure["high"] < 0.05  # of the items that one person had, some may differ
 
-    def test_a_missing_answer_widens_the_range(self) -> None:
+    def test_a_missing_answer_widens_the_range(self, monkeypatch: Any) -> None:
         project = make_project()
         people = [add_member(project, "annotator") for _ in range(2)]
         make_items(project, 10)
@@ -43,6 +46,21 @@ class TestAgreement:
         answer(project, people[1], most=9)
         figure = people_agreement(run)
         assert (figure["unknown"], figure["low"], figure["high"]) == (1, 0.0, 0.1)
+
+        # Of a sample, which nobody knows without the salt.
+        monkeypatch.setattr(compared_items, "MAX_ITEMS", 1)
+        for number in range(200):
+            run.salt = str(number)
+            with CaptureQueriesContext(connection) as queries:
+                figure = people_agreement(run)
+            (names,) = [one["sql"] for one in queries if "external_id" in one["sql"]]
+            assert re.search(r"IN \(\d+\)", names), names  # that of the chosen item alone
+            if figure["unknown"]:
+                break
+        assert (figure["items"], figure["used"], figure["unknown"]) == (10, 1, 1)
+        assert (
+            "none of the 1 items that are looked at (of 10) has two answers" in agreement_in_words(figure)[0]
+        )
 
     def test_what_a_reviewer_or_a_correction_says(self) -> None:
         project = make_project()
@@ -87,6 +105,8 @@ class TestAgreement:
         figure = people_agreement(run)
         assert (figure["items"], figure["used"], figure["low"] < figure["high"]) == (4, 2, True)
         address = reverse("run", args=[project.slug, run.number])
-        assert "drawn at random from the 4 that" in client.get(address).content.decode()
+        page = client.get(address).content.decode()
+        assert "drawn at random from the 4 that" in page
+        assert "if people differ as often where answers are long" in page
         told = client.get(f"/api/v1{address}").json()["people_agreement"]
         assert told == figure
