@@ -1,5 +1,6 @@
 """Putting a backup back."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from annotation.errors import InputError
 from annotation.outside import secrets
 from hypac_site.backup.databases import database, end_sessions, refuse_unless_empty
 from hypac_site.backup.making import KEY_CHECK
-from hypac_site.backup.manifest import FILES, INDEX, Entry, Manifest, entries, sha256_of
+from hypac_site.backup.manifest import BLOCK, FILES, INDEX, Entry, Manifest, entries, sha256_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def restore_backup(source: Path) -> Restored:
     """Put files and database back into a site whose database is empty. Everybody has to log in again.
 
     Files first: where it ends in the middle, the database is still empty, and it can be done once more. A
-    file that the storage has already stays.
+    file that the storage has already stays; one that differs from the backup's is replaced.
 
     Raises InputError as `check_backup` does, and where the backup is of the other kind of database;
     HypacError where the database is not empty or cannot be written.
@@ -82,12 +83,22 @@ def restore_backup(source: Path) -> Restored:
 
 
 def put_files(source: Path) -> None:
-    """Write the files of a backup to the storage, where it has not got them."""
+    """Write the files of a backup to the storage, where it has not got them or has something else."""
     for entry in entries(source):
-        there = default_storage.exists(entry.name) and default_storage.size(entry.name) == entry.size
-        if not there:
+        if not _has(entry):
             with (source / FILES / entry.name).open("rb") as content:
                 default_storage.save(entry.name, File(content))
+
+
+def _has(entry: Entry) -> bool:
+    """Whether the storage has the file as it is in the backup. It is read only where its size is right."""
+    if not default_storage.exists(entry.name) or default_storage.size(entry.name) != entry.size:
+        return False
+    digest = hashlib.sha256()
+    with default_storage.open(entry.name, "rb") as there:
+        while block := there.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest() == entry.sha256
 
 
 def missing_files(restored: Restored) -> Iterator[str]:
