@@ -43,6 +43,7 @@ SIGNED_BY = (
 _NO_SIGN = re.compile(r"[^\w@.+-]")
 # Where a username comes from, the first that there is.
 _NAMES = ("preferred_username", "email", "name")
+_ADDRESS = ("email", "email_verified")
 _ALIKE = 100  # names that differ by a number alone
 
 
@@ -130,8 +131,22 @@ def claims_of(request: HttpRequest) -> tuple[dict[str, Any], str]:
         more = dict(app.userinfo(token=token))
         if more.get("sub") != found["sub"]:
             raise UnusableError("the user information is of another subject than the ID token")
-        found = more | found
+        found = _joined(found, more)
     return found, token["id_token"]
+
+
+def _joined(id_token: Claims, userinfo: Claims) -> dict[str, Any]:
+    """The ID token's claims before those of the user information. The address and whether it was verified
+    are of one document: that which has both, else the one that has an address.
+    """
+    joined = {**userinfo, **id_token}
+    for name in _ADDRESS:
+        joined.pop(name, None)
+    having = [document for document in (id_token, userinfo) if "email" in document]
+    told = next(
+        (document for document in having if "email_verified" in document), having[0] if having else {}
+    )
+    return joined | {name: told[name] for name in _ADDRESS if name in told}
 
 
 def sign_on(claims: Claims, *, shown: User | None = None) -> User:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from annotation.models import AuditEvent, AuthenticatorApp, Mail, SignOnSession, User
 from annotation.people.second_factor import change, passkeys
-from annotation.people.sign_on import SecondStepFirstError, sign_on
+from annotation.people.sign_on import SecondStepFirstError, provider as sign_on_provider, sign_on
 from testbed.factories import PASSWORD, make_user
 from tests.annotation.people.test_passkeys import add, options_in
 from tests.annotation.people.test_second_factor import STEP, code_of, in_the_middle, with_app
@@ -34,6 +34,29 @@ def ann() -> User:
 def is_untouched(ann: User) -> bool:
     ann.refresh_from_db()
     return ann.sign_on is None and ann.check_password(PASSWORD) and User.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("id_token", "userinfo", "links"),
+    [
+        ({"email": ANN["email"]}, {"email": "mal@lab.example", "email_verified": True}, False),
+        ({"email_verified": True}, {"email": ANN["email"]}, False),
+        ({"email": "mal@lab.example", "email_verified": True}, {"email": ANN["email"]}, False),
+        ({}, ANN, True),
+        ({"email": ANN["email"]}, ANN, True),
+        (ANN, {"email": "mal@lab.example"}, True),
+    ],
+)
+def test_an_address_counts_as_verified_by_the_document_alone_that_names_it(
+    provider, ann, monkeypatch, id_token, userinfo, links
+) -> None:
+    provider.knows("8", **id_token)
+    told = {"sub": "8", **userinfo}
+    monkeypatch.setattr(type(sign_on_provider()), "userinfo", lambda *_app, **_options: told)
+    provider.log_in(Client(), "8")
+    found = User.objects.get(sign_on=f"{provider.issuer} 8")
+    assert (found == ann) is links
+    assert found == ann or found.email != ann.email or not found.email_confirmed_at
 
 
 def test_who_is_logged_out_there_before_the_second_step_takes_nothing_over(provider, ann) -> None:
