@@ -26,7 +26,7 @@ from hypac_site.portable.archive import Archive, opened, part_of
 from hypac_site.portable.checking import Checked, Table, check
 from hypac_site.portable.ids import NOWHERE
 from hypac_site.portable.manifest import Manifest
-from hypac_site.portable.maps import Maps, active_account, resolved, store
+from hypac_site.portable.maps import Maps, People, active_account, resolved, store
 from hypac_site.portable.slow_losses import MissingLossesError, SlowLosses
 from hypac_site.portable.tables import Row, travelling
 from hypac_site.portable.verifying import verified_certificates, verify_rest, verify_runs
@@ -138,14 +138,15 @@ def _stored_at_once(
     """Raises MissingLossesError, and stores nothing, where losses have to be computed first."""
     maps, rows = checked.maps, 0
     names = {person.name for person in checked.people}
+    (number,) = maps.all_new(Project)
     with transaction.atomic():
         _no_limits()
+        _lock_accounts(maps.people, owner, Project(pk=number))
         store(maps.people)
         tables = {model: Table(model, names) for model in travelling()}
         last = tables.pop(Certificate)  # nothing refers to it
         for table in tables.values():
             rows += _copied(table, files.placed(table, table.rows(archive, maps)))
-        (number,) = maps.all_new(Project)
         project = Project.objects.get(pk=number)
         verify_runs(project, losses)
         rows += _copied(last, list(verified_certificates(project, last.rows(archive, maps), losses)))
@@ -176,6 +177,25 @@ def _stored_at_once(
             },
         )
     return Imported(project, manifest, matched, made, rows)
+
+
+def _lock_accounts(people: People, owner: User | None, project: Project) -> None:
+    """Read the accounts here again, as they are until the transaction ends: hours may have passed, for slow
+    losses, since they were found. Raises what refuses them there.
+
+    In the order in which others lock people, and before rows refer to them: whoever is erased waits.
+    """
+    users = [*people.found.values(), *([] if owner is None else [owner])]
+    for user in sorted(users, key=lambda user: user.pk):
+        name, active = user.username, User.objects.select_for_update(no_key=True).filter(is_active=True)
+        try:
+            user.refresh_from_db(from_queryset=active)
+        except User.DoesNotExist:
+            raise InputError(
+                f"Nothing was imported: the account {name!r} was switched off or erased meanwhile.",
+                where="--owner" if user is owner else "--person",
+            ) from None
+        require_chosen(user=user, project=project)
 
 
 def _copied(table: Table, rows: Iterable[Row]) -> int:

@@ -22,6 +22,7 @@ from annotation.models import (
     Label,
     Membership,
     Project,
+    User,
 )
 from annotation.projects.lifecycle import archive_project, unarchive_project
 from hypac_site.portable.exporting import export_project
@@ -267,6 +268,22 @@ class TestGoingOn:
         assert len(SLOW.pairs) == len(set(SLOW.pairs))
         then, now = (one.runs.get().certificate for one in (world.project, copy))
         assert (now.figures, now.messages) == (then.figures, then.messages)
+
+        # Who is switched off while they are computed, gets nothing.
+        leaver = make_user("leaver")
+
+        def leaving(loss: Slow, label: str, prediction: str) -> float:
+            User.objects.filter(pk=leaver.pk).update(is_active=False)
+            return compute(loss, label, prediction)
+
+        same = {world.annotators[0].username: leaver.username}
+        for people in ({"owner": leaver.username}, {"owner": owner, "same": same}):
+            User.objects.filter(pk=leaver.pk).update(is_active=True)
+            with monkeypatch.context() as patched:
+                patched.setattr(Slow, "__call__", leaving)
+                with pytest.raises(InputError, match="'leaver' was switched off or erased meanwhile"):
+                    import_project(path=target, slug="elsewhere", **people)
+            assert not Project.objects.filter(slug="elsewhere").exists()
         monkeypatch.setattr(Slow, "__call__", lambda *_pair: 0.0)
         with pytest.raises(InputError, match="not what its rows give"):
             import_project(path=target, owner=owner, slug="elsewhere")
