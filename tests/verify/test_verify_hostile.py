@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hypac_verify
-from hypac_verify import certificate, command, committed_files, draw, reading, room
+from hypac_verify import certificate, command, committed_files, draw, manifest, reading, room
 from hypac_verify.command import main
 from hypac_verify.delivered_file import MORE
 from tests.core.certificates import make_files
@@ -242,11 +242,68 @@ def test_what_is_no_file(files: dict[str, bytes], tmp_path: Path) -> None:
 def test_a_name_that_no_disk_can_hold_and_items_that_go_nowhere_are_refused_in_words(
     files: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    manifest = {"format": "hypac-manifest", "version": 1, "files": {"a" * 300: {"bytes": 1, "sha256": ""}}}
-    found = found_in(tmp_path, files | {"manifest.json": json.dumps(manifest).encode()})
+    found = found_in(tmp_path, with_manifest(files, **{"a" * 300: 1}))
     assert (found.code, "File name too long" in found.faults) == (2, True)
     assert main([str(tmp_path), "--to", "mine.csv"]) == 2
     assert "--to is where the items of --spot go" in capsys.readouterr().err
+
+
+def with_manifest(files: dict[str, bytes], **named: int) -> dict[str, bytes]:
+    entries = {name: {"bytes": size, "sha256": ""} for name, size in named.items()}
+    manifest = {"format": "hypac-manifest", "version": 1, "files": entries}
+    return files | {"manifest.json": json.dumps(manifest).encode()}
+
+
+def test_a_folder_that_is_a_link_is_not_looked_into(
+    files: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, elsewhere = tmp_path / "delivery", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "private").touch()
+    found_in(folder, with_manifest(files))
+    (folder / "dataset").symlink_to(elsewhere)
+    assert main([str(folder)]) == 2
+    told = "".join(capsys.readouterr())
+    assert ("dataset: a link to a folder" in told, "private" in told) == (True, False)
+
+
+def test_of_files_that_no_manifest_names_the_first_are_told(
+    files: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found_in(tmp_path, with_manifest(files))
+    (tmp_path / "dataset").mkdir()
+    for number in range(30):
+        (tmp_path / "dataset" / f"part-{number}").touch()
+    assert main([str(tmp_path)]) == 1
+    told = capsys.readouterr().out
+    assert (told.count("part-"), "and 23 more" in told) == (7, True)  # beside the files of the fixture
+
+
+def test_sizes_are_compared_before_a_file_is_read_and_what_takes_long_is_said(
+    files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, said = list[int](), list[str]()
+    found_in(tmp_path, files)
+    monkeypatch.setattr(manifest.hashlib, "sha256", lambda: Nothing(read))
+    os.truncate(tmp_path / "draw.jsonl", 5 * 2**40)
+    due = [("draw.jsonl", tmp_path / "draw.jsonl", 5 * 2**40 + 1, "")]
+    report = reading.Report(say=said.append)
+    assert manifest._held(due, report) == set()
+    assert (read, said, len(report.faults)) == ([], [], 1)
+    with pytest.raises(InterruptedError):
+        manifest._held([(*due[0][:2], 5 * 2**40, "")], report)
+    assert said == ["reading 5,497,558,138,880 bytes that the manifest names"]
+
+
+class Nothing:
+    """Of a hash, what it is given; whoever has waited long enough stops it."""
+
+    def __init__(self, read: list[int]) -> None:
+        self.read = read
+
+    def update(self, block: bytes) -> None:
+        self.read.append(len(block))
+        raise InterruptedError
 
 
 def test_whoever_waits_may_stop_it(

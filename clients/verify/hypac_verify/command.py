@@ -76,6 +76,8 @@ def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
             name = next((n for n in NAMES if entry.name == n or entry.name.endswith(f"-{n}")), None)
             if name is None:
                 continue
+            if entry.is_symlink() and entry.is_dir():
+                raise UnusableError(f"{entry.name}: a link to a folder, which no delivery has")
             if name in found:
                 raise UnusableError(f"{entry.name}: there are two of {name}; name the files of one delivery")
             found[name] = entry
