@@ -1,7 +1,9 @@
 """What is sent again and what is not, errors, and that the token stays where it belongs."""
 
+import gzip
 import json
 import logging
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -74,6 +76,20 @@ def test_an_answer_that_cannot_be_read_to_its_end_is_told_as_one(*, status: int,
         with pytest.raises(HypacError, match=r"broke off|does not answer"):
             read(client) if streamed else client.projects.get("a")
         assert not script.replies
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_what_is_small_as_it_comes_and_large_unpacked_is_not_read_to_its_end(status: int) -> None:
+    packer = zlib.compressobj(level=1, wbits=31)
+    pieces = [packer.compress(bytes(10**6)) for _ in range(120)]
+    kinds = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    client, script, _ = scripted(httpx.Response(status, content=iter(pieces), headers=kinds))
+    with pytest.raises(HypacError, match="more than 100,000,000 bytes"):
+        client.projects.get("a")
+    assert not script.replies
+    packed = gzip.compress(b'{"slug": "a"}')
+    client, _, _ = scripted(httpx.Response(200, content=iter([packed]), headers=kinds))
+    assert client.projects.get("a").slug == "a"
 
 
 def test_each_write_has_a_key_of_its_own_and_a_read_none() -> None:

@@ -15,6 +15,8 @@ from hypac_client.texts import printable, read_json
 
 READS = frozenset({"GET", "HEAD"})
 MOST_SHOWN = 200
+LARGEST_ANSWER, LARGEST_FILE = 100 * 10**6, 2**31
+"""Most bytes of an answer, and of a file that is not read piece by piece; unpacked, few may be many."""
 
 Params = Mapping[str, Any]
 
@@ -63,9 +65,9 @@ class Transport:
         headers = {"Content-Type": media_type}
         return _parsed(self._send("POST", path, headers=headers, file=file, params=params), path)
 
-    def content(self, path: str) -> bytes:
-        """A whole file, as bytes."""
-        return self._send("GET", path, headers={"Accept": "*/*"}).content
+    def content(self, path: str, most: int = LARGEST_FILE) -> bytes:
+        """A whole file of at most so many bytes."""
+        return self._send("GET", path, headers={"Accept": "*/*"}, most=most).content
 
     @contextmanager
     def stream(
@@ -92,6 +94,7 @@ class Transport:
         params: Params | None = None,
         stream: bool = False,
         keyed: bool = True,
+        most: int = LARGEST_ANSWER,
     ) -> httpx.Response:
         _check_within(path)
         # One key for all attempts: a write whose answer was lost is done once.
@@ -108,9 +111,9 @@ class Transport:
             )
             last = attempt >= self.retries.attempts
             try:
-                response = self._http.send(request, stream=stream)
-                if not response.is_success:
-                    response.read()
+                response = self._http.send(request, stream=True)
+                if not (stream and response.is_success):
+                    response = _whole(response, path, most)
             except httpx.RequestError as error:
                 if last:
                     reason = str(error) or type(error).__name__
@@ -120,7 +123,6 @@ class Transport:
                 continue
             if response.is_success:
                 return response
-            response.close()
             asked = retry_after(response)
             # Whoever lost the answer to the first attempt waits for its end as long as for an answer.
             at_work = bool(own) and is_at_work(response) and patience > 0
@@ -163,6 +165,31 @@ def _check_within(path: str) -> None:
     if parts is None or elsewhere or ".." in unquote(parts.path).split("/"):
         shown = printable(path[:MOST_SHOWN])
         raise HypacError(f"{shown}: a path below /api/v1/ is wanted, as in projects/birds/")
+
+
+def _whole(response: httpx.Response, path: str, most: int) -> httpx.Response:
+    """The answer with all of its body, unpacked and at most so many bytes."""
+    pieces, size = list[bytes](), 0
+    try:
+        for piece in response.iter_bytes():
+            size += len(piece)
+            if size > most:
+                raise HypacError(
+                    f"{path} was answered by more than {most:,} bytes, which nothing here reads",
+                    status=response.status_code,
+                )
+            pieces.append(piece)
+    finally:
+        response.close()
+    headers = response.headers.copy()
+    headers.pop("Content-Encoding", None)  # it is unpacked already
+    return httpx.Response(
+        response.status_code,
+        headers=headers,
+        content=b"".join(pieces),
+        request=response.request,
+        extensions=response.extensions,
+    )
 
 
 def _parsed(response: httpx.Response, path: str) -> Any:
