@@ -56,6 +56,43 @@ def test_an_answer_that_is_nested_too_deeply_is_refused_in_words(
         assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        (["start", "p", "epsilon=0.1"], [{"id": 1, "title": "of another API"}]),
+        (["start", "p", "epsilon=0.1"], [[{"id": 1}]]),
+        (["start", "p", "epsilon=0.1"], [{"slug": "p"}, {"number": None, "state": "calibrating"}]),
+        (["start", "p", "epsilon=0.1"], [{"slug": "p"}, {"number": float("inf"), "state": "calibrating"}]),
+        (["start", "p", "epsilon=0.1"], [{"slug": "p"}, {"number": "a-b", "state": "calibrating"}]),
+        (["projects"], ["text"]),
+        (["projects"], [None]),
+        (["projects"], [{"results": 5}]),
+        (["analyse", "p", "3"], [{"slug": "p"}, {"number": 3, "state": "of another API"}]),
+        (["deliver", "p", "3", "folder"], [{"slug": "p"}, {"number": 3, "state": "complete"}, [], {"id": 1}]),
+        (["preview", "p", __file__], [{"slug": "p"}, {"suggestion": []}]),
+    ],
+)
+def test_an_answer_of_another_shape_is_refused_in_words(
+    words: list[str], answers: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    for flags in ([], ["--json"]):
+        replies = [httpx.Response(200, text=json.dumps(answer)) for answer in answers]
+        assert main([*flags, *words], transport=Script(replies)) == 1
+    plain, as_json = capsys.readouterr().err.splitlines()
+    assert "is this the address of a HyPAC site?" in plain
+    assert f"hypac: {json.loads(as_json)['detail']}" == plain
+
+
+def test_a_fault_of_its_own_is_called_no_fault_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    monkeypatch.setattr(command.commands, "projects", lambda _client, _options: {}["fault"])
+    with pytest.raises(KeyError, match="fault"):
+        main(["projects"], transport=Script([]))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 def test_answers_are_read_in_the_encoding_that_their_file_says(
     encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

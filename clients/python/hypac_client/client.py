@@ -76,6 +76,11 @@ class Client:
         """The site's address."""
         return self._transport.url
 
+    @property
+    def answered(self) -> str:
+        """The path, below /api/v1/, of what the site answered last; empty before it has."""
+        return self._transport.answered
+
     def me(self) -> Me:
         """Whose token this is, and how far it goes."""
         return cast(Me, self._transport.get("me/"))

@@ -15,7 +15,14 @@ import httpx
 from hypac_client import commands
 from hypac_client.client import Client
 from hypac_client.commands import Told
-from hypac_client.errors import AuthenticationError, HypacError, JobError, NotYetError, WaitTimeoutError
+from hypac_client.errors import (
+    AuthenticationError,
+    HypacError,
+    JobError,
+    NotYetError,
+    WaitTimeoutError,
+    does_not_fit,
+)
 from hypac_client.texts import printable, printable_json
 from hypac_client.transport import address_of
 
@@ -43,12 +50,12 @@ def main(arguments: Sequence[str] | None = None, *, transport: httpx.BaseTranspo
     """The exit status, as ENDS says."""
     options = _parser().parse_args(arguments)
     try:
-        with _client(transport) as client, _naming_the_token(client):
+        with _client(transport) as client, _naming_the_token(client), _naming_the_answer(client):
             told = options.does(client, options)
         told = told if isinstance(told, Told) else Told(told)
         _tell(told.result if options.json else told.in_short, as_json=options.json)
         for line in () if options.json else told.problems:
-            print(printable(line, sys.stderr.encoding), file=sys.stderr)
+            print(printable(str(line), sys.stderr.encoding), file=sys.stderr)
         if told.refused and not told.used and not options.json:
             print("hypac: nothing of it could be used", file=sys.stderr)
         return FAILED if told.refused and (options.strict or not told.used) else 0
@@ -95,6 +102,19 @@ def _naming_the_token(client: Client) -> Iterator[None]:
             page = f"{client.url}/account/"
             error.detail += f" HYPAC_TOKEN has it: make another on the page of your account, {page}."
         raise
+
+
+@contextmanager
+def _naming_the_answer(client: Client) -> Iterator[None]:
+    """Where an answer is JSON of another shape, which shows only where it is used: whose it was. Before there
+    is an answer such an error is a fault of this program, and stays one.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        if not client.answered:
+            raise
+        raise does_not_fit(client.answered, f"{type(error).__name__}: {error}") from error
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -126,6 +126,13 @@ class ChecksumError(HypacError):
     """Bytes are not those that the server named; nothing was kept of them."""
 
 
+def does_not_fit(path: str, why: str) -> HypacError:
+    """For an answer that is JSON of another shape than HyPAC's."""
+    return HypacError(
+        f"{path} was answered by JSON that does not fit ({why}): is this the address of a HyPAC site?"
+    )
+
+
 _BY_STATUS: dict[int, type[HypacError]] = {
     400: InvalidError,
     401: AuthenticationError,

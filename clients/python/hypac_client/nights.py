@@ -9,7 +9,7 @@ from hypac_client.errors import HypacError, NotFoundError, NotYetError
 from hypac_client.models import LossesAsked
 from hypac_client.progress import Progress
 from hypac_client.projects import Project
-from hypac_client.runs import STATES, Run
+from hypac_client.runs import Run
 
 NEWEST = "newest"
 FAILED = ("failed", "cancelled")
@@ -128,7 +128,7 @@ def _held(project: Project, folder: Path) -> Delivery | None:
 def _before(run: Run, state: str) -> bool:
     if run.state == "cancelled":
         raise HypacError(f"Run {run.number} was cancelled.")
-    return STATES.index(run.state) < STATES.index(state)
+    return not run.is_at(state)
 
 
 def _refuse_unlabelled(run: Run) -> None:

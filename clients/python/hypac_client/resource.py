@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, KeysView, Mapping
 from typing import Any, Self, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from hypac_client.errors import HypacError, WaitTimeoutError
+from hypac_client.errors import HypacError, WaitTimeoutError, does_not_fit
 from hypac_client.texts import read_json
 from hypac_client.transport import Params, Transport
 
@@ -13,6 +13,8 @@ FIRST_LOOK = 0.1
 LONGEST_LOOK = 3.0
 DEFAULT_WAIT = 24 * 3600.0
 """Seconds after which a wait ends where no other timeout is given."""
+
+NUMBERS = ("id", "number")
 
 
 class Resource:
@@ -27,7 +29,7 @@ class Resource:
     def __init__(self, transport: Transport, path: str, data: Mapping[str, Any]) -> None:
         self._transport = transport
         self._path = path
-        self.data = dict(data)
+        self.data = _fields_of_thing(data, path)
 
     def __getitem__(self, field: str) -> Any:
         return self.data[field]
@@ -46,11 +48,12 @@ class Resource:
         return f"<{type(self).__name__} {self.data.get(self.title_field)}{state}>"
 
     def refresh(self) -> Self:
-        self.data = dict(self._transport.get(self._path))
+        self.data = _fields_of_thing(self._transport.get(self._path), self._path)
         return self
 
     def _change(self, method: str, fields: Mapping[str, Any]) -> Self:
-        self.data = dict(self._transport.request(method, self._path, json=dict(fields)))
+        answer = self._transport.request(method, self._path, json=dict(fields))
+        self.data = _fields_of_thing(answer, self._path)
         return self
 
     def _add(self, fields: Mapping[str, Any] | None) -> Self:
@@ -59,10 +62,13 @@ class Resource:
         return self
 
     def _get(self, below: str, params: Params | None = None) -> Any:
-        return self._transport.get(f"{self._path}{below}", params)
+        path = f"{self._path}{below}"
+        return _fields(self._transport.get(path, params), path)
 
     def _post(self, below: str, json: Any = None) -> Any:
-        return self._transport.request("POST", f"{self._path}{below}", json={} if json is None else json)
+        path = f"{self._path}{below}"
+        answer = self._transport.request("POST", path, json={} if json is None else json)
+        return None if answer is None else _fields(answer, path)
 
 
 def pages(transport: Transport, path: str, params: Params | None = None) -> Iterator[Any]:
@@ -70,7 +76,7 @@ def pages(transport: Transport, path: str, params: Params | None = None) -> Iter
     asked: dict[str, Any] = dict(params or {})
     seen = set[tuple[tuple[str, Any], ...]]()
     while True:
-        answer = transport.get(path, asked)
+        answer = _fields(transport.get(path, asked), path)
         yield from answer["results"]
         following = answer.get("next")
         if not following:
@@ -109,6 +115,21 @@ def until(
         left = pause if end is None else max(0.0, end - time.monotonic())
         sleep(min(pause, left))
         pause = min(LONGEST_LOOK, pause * 1.3)
+
+
+def _fields(answer: Any, path: str) -> dict[str, Any]:
+    if not isinstance(answer, Mapping):
+        raise does_not_fit(path, f"{type(answer).__name__}, where an object is wanted")
+    return dict(answer)
+
+
+def _fields_of_thing(answer: Any, path: str) -> dict[str, Any]:
+    """With a number, where it is numbered."""
+    fields = _fields(answer, path)
+    for name in NUMBERS:
+        if type(fields.get(name, 0)) is not int:
+            raise does_not_fit(path, f"{name} is no number")
+    return fields
 
 
 def _query(address: str) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from hypac_client.deliveries import Delivery
-from hypac_client.errors import HypacError, JobError
+from hypac_client.errors import HypacError, JobError, does_not_fit
 from hypac_client.jobs import Job
 from hypac_client.models import FinalAudit, LossesAsked, RosterEntry, RunData, Taken, WaitingWork
 from hypac_client.progress import Progress, progress_of
@@ -46,6 +46,12 @@ class Run(Resource):
         """One of `STATES`, or `cancelled`."""
         return str(self.data["state"])
 
+    def is_at(self, state: str) -> bool:
+        """Whether it is in this state or beyond, as of the last answer."""
+        if self.state not in STATES:
+            raise does_not_fit(self._path, f"state is {self.state!r}")
+        return STATES.index(self.state) >= STATES.index(state)
+
     @property
     def certified(self) -> bool:
         """Whether the analysis found thresholds that hold; False before it, and once something broke them
@@ -71,7 +77,7 @@ class Run(Resource):
             self.refresh()
             if self.state == "cancelled":
                 raise JobError(f"run {self.number} was cancelled")
-            if STATES.index(self.state) >= STATES.index(state):
+            if self.is_at(state):
                 shown.show(self.state, 1, 1)
                 return True
             self._show_work(shown)

@@ -38,6 +38,8 @@ class Transport:
         self.retries = retries or Retries()
         self._patience = timeout
         self.sleep = sleep
+        self.answered = ""
+        """The path that answered last."""
         # Redirects are not followed: a token goes to the host it was given for, and to no other.
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1/",
@@ -122,6 +124,7 @@ class Transport:
                 attempt += 1
                 continue
             if response.is_success:
+                self.answered = path
                 return response
             asked = retry_after(response)
             # Whoever lost the answer to the first attempt waits for its end as long as for an answer.
