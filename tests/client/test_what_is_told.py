@@ -128,6 +128,13 @@ def test_what_a_file_lacked_is_told_and_ends_a_strict_command(
         assert capsys.readouterr().err == "row 1 (r-5): No.\n"
 
 
+@pytest.mark.parametrize("content", ["", "[]", "\n"])
+def test_a_file_without_answers_is_taken_back_by_no_command(content: str, told: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text(content)
+    status, said, _ = told("take-back", "a", "3", str(tmp_path / "rows.json"), replies=[ok(run("labelling"))])
+    assert (status, said["detail"]) == (1, "The file has no answers: nothing was sent.")
+
+
 @pytest.mark.parametrize("words", [["import", "a"], ["predictions", "a", "Ours"]])
 def test_a_file_of_which_nothing_could_be_used_ends_no_command_well(
     words: list[str], told: Any, tmp_path: Path

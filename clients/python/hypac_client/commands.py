@@ -269,9 +269,9 @@ def take_back(client: Client, options: Any) -> Told:
     people = json_in(options.people, "--people")
     if not isinstance(people, dict) or not all(isinstance(name, str) for name in people.values()):
         raise ValueError('--people: names are wanted, as in {"user 3": "ann"}')
-    return _in_parts(
-        rows_of_file(options.file), lambda rows: run.take_back(rows, people=people, part=options.part)
-    )
+    if not (rows := rows_of_file(options.file)):
+        raise HypacError("The file has no answers: nothing was sent.")
+    return _in_parts(rows, lambda part: run.take_back(part, people=people, part=options.part))
 
 
 def losses(client: Client, options: Any) -> Any:
