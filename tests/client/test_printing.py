@@ -140,7 +140,9 @@ def test_nothing_that_is_printed_moves_the_cursor(
 @pytest.mark.parametrize(
     ("url", "token", "words"),
     [
-        ("", TOKEN, "HYPAC_URL has to be the site's address"),
+        ("", TOKEN, "HYPAC_URL is not set"),
+        ("labels.example.org:8432", TOKEN, "HYPAC_URL has to begin with http:// or https://"),
+        ("localhost", TOKEN, "HYPAC_URL has to begin with http:// or https://"),
         ("https://ada:secret@labels.example.org", TOKEN, "HYPAC_URL has to be the site's address"),
         (SITE, "", "HYPAC_TOKEN is not set"),
         (SITE, f"{TOKEN} ", "HYPAC_TOKEN is nothing that a site shows as a token"),
@@ -157,6 +159,16 @@ def test_what_is_to_be_set_is_named(
     assert said.startswith(f"hypac: {words}")
     assert (f"{SITE}/account/" in said) == ("TOKEN" in words)
     assert not any(secret in said for secret in ("secret", TOKEN))
+
+
+def test_a_page_in_place_of_the_api_is_told_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", f"{SITE}/projects")
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    assert main(["projects"], transport=Script([httpx.Response(404, html="<!doctype html><p>x")])) == 1
+    said = "hypac: A web page answered, and no API: this address is no HyPAC site. (HTTP 404)\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(

@@ -78,18 +78,26 @@ def main(arguments: Sequence[str] | None = None, *, transport: httpx.BaseTranspo
 def _client(transport: httpx.BaseTransport | None) -> Client:
     """Raises ValueError that names what is to be set."""
     token = os.environ.get("HYPAC_TOKEN", "")
-    try:
-        site = address_of(os.environ.get("HYPAC_URL", ""))
-    except ValueError:
-        raise ValueError(
-            "HYPAC_URL has to be the site's address, as in https://labels.example.org, without a name in it."
-        ) from None
+    site = _site(os.environ.get("HYPAC_URL", ""))
     try:
         return Client(site, token, transport=transport)
     except ValueError:
         fault = "is nothing that a site shows as a token" if token else "is not set"
         how = f"Make a token on the page of your account, {site}/account/, and set HYPAC_TOKEN to it."
         raise ValueError(f"HYPAC_TOKEN {fault}. {how}") from None
+
+
+def _site(url: str) -> str:
+    """Its address. Raises ValueError that says what HYPAC_URL lacks."""
+    wanted = "the site's address, as in https://labels.example.org, without a name in it."
+    try:
+        return address_of(url)
+    except ValueError:
+        if not url.strip():
+            raise ValueError(f"HYPAC_URL is not set: it is {wanted}") from None
+        if not url.lower().startswith(("http://", "https://")):
+            raise ValueError("HYPAC_URL has to begin with http:// or https://") from None
+        raise ValueError(f"HYPAC_URL has to be {wanted}") from None
 
 
 @contextmanager

@@ -163,6 +163,8 @@ def error_of(response: httpx.Response, *, retry_after: float = 0.0) -> HypacErro
     detail = problem.get("detail") or problem.get("title") or ""
     if not detail and response.is_redirect:
         detail = f"The server sends to {response.headers.get('Location', '?')}: use that address as url."
+    if not detail and status == 404 and "html" in response.headers.get("Content-Type", ""):
+        detail = "A web page answered, and no API: this address is no HyPAC site."
     if not detail:
         detail = f"{response.reason_phrase or 'No reason given'}: {response.text[:MAX_TEXT]}".strip(": ")
     errors, faults = problem.get("errors"), problem.get("faults")
