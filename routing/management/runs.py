@@ -49,6 +49,10 @@ def run_of(access: Access, named: str) -> Run:
     return run
 
 
+def missing_in_words(left: int, about: str = "") -> str:
+    return f"1 answer{about} is missing" if left == 1 else f"{left:,} answers{about} are missing"
+
+
 def run_content(run: Run) -> dict[str, Any]:
     """Nothing of what the analysis finds is in it before the analysis."""
     content: dict[str, Any] = {"run": run.number, "state": run.state, "pool_size": run.pool_size}

@@ -66,6 +66,9 @@ def test_people_who_have_to_label_first_are_an_end_of_its_own(told: Any) -> None
     status, said, _ = told("analyse", "a", "3", replies=[ok(run("calibrating", calibration=BUSY))])
     assert (status, said["error"]) == (3, "NotYetError")
     assert "waits for people: 3 answers are missing" in said["detail"]
+    one = {**BUSY, "open": 0}
+    _, said, _ = told("analyse", "a", "3", replies=[ok(run("calibrating", calibration=one))])
+    assert "waits for people: 1 answer is missing" in said["detail"]
     status, _, _ = told("route", "a", "3", replies=[ok(run("calibrating", calibration=BUSY))])
     assert status == 3
     status, _, _ = told("deliver", "a", "3", "out", replies=[ok(run("routing"))])
@@ -129,7 +132,7 @@ def test_a_run_whose_losses_are_measured_is_analysed_once_they_are_here(told: An
     assert (status, "have the losses asked for first" in said["detail"]) == (3, True)
     waiting = [ok(run("losses", **losses)), ok({"items": 300, "measured": 299})]
     status, said, _ = told(*words, replies=waiting)
-    assert (status, "waits for the losses of answers about 1 items" in said["detail"]) == (3, True)
+    assert (status, "waits for the losses of answers about 1 item" in said["detail"]) == (3, True)
     analysed = ok(run("analysed", certificate={"certified": True, "sentence": "At most 5 %."}))
     here = [ok(run("losses", **losses)), ok({"items": 3, "measured": 3})]
     replies = [*here, ok(job("queued"), 202), ok(job("done")), analysed]

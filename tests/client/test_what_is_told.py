@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hypac_client.command import main
-from tests.client.scripted import SITE, TOKEN, Script, job, ok
+from tests.client.scripted import SITE, TOKEN, Script, job, ok, problem
 from tests.client.test_nights import PROJECT, page, run, told
 
 __all__ = ["told"]
@@ -133,6 +133,15 @@ def test_a_file_without_answers_is_taken_back_by_no_command(content: str, told: 
     (tmp_path / "rows.json").write_text(content)
     status, said, _ = told("take-back", "a", "3", str(tmp_path / "rows.json"), replies=[ok(run("labelling"))])
     assert (status, said["detail"]) == (1, "The file has no answers: nothing was sent.")
+
+
+def test_what_the_site_says_of_a_field_names_the_option(told: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text("[{}]")
+    refusal = problem(409, "Not routed. Its calibration set is asked for by part=calibration.")
+    for command in ("take-back", "work"):
+        words = [command, "a", "3", str(tmp_path / "rows.json")]
+        status, said, _ = told(*words, replies=[ok(run("calibrating")), refusal])
+        assert (status, "by --part calibration." in said["detail"]) == (1, True)
 
 
 @pytest.mark.parametrize("words", [["import", "a"], ["predictions", "a", "Ours"]])

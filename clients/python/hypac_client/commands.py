@@ -1,7 +1,8 @@
 """What each command of `hypac` does: of a client and the options to what is told."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join, quote
@@ -245,6 +246,17 @@ def invite(client: Client, options: Any) -> Told:
     return Told(made, short={**short, "next": after})
 
 
+@contextmanager
+def _naming_the_option() -> Iterator[None]:
+    """The site's words name the field of the API; whoever typed a command has an option."""
+    try:
+        yield
+    except ConflictError as error:
+        error.detail = error.detail.replace("part=calibration", "--part calibration")
+        raise
+
+
+@_naming_the_option()
 def work(client: Client, options: Any) -> Any:
     run = _run(client, options)
     waiting = run.waiting_work(options.part)
@@ -258,6 +270,7 @@ def work(client: Client, options: Any) -> Any:
     return {**told, "items": write_lines(options.file, rows)}
 
 
+@_naming_the_option()
 def take_back(client: Client, options: Any) -> Told:
     """Sent in parts; rows are counted over all of them."""
     run = _run(client, options)

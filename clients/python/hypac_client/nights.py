@@ -133,14 +133,16 @@ def _before(run: Run, state: str) -> bool:
 
 def _refuse_unlabelled(run: Run) -> None:
     if left := run.left_to_label:
-        raise NotYetError(f"Run {run.number} waits for people: {left:,} answers are missing.")
+        missing = "1 answer is missing" if left == 1 else f"{left:,} answers are missing"
+        raise NotYetError(f"Run {run.number} waits for people: {missing}.")
 
 
 def _refuse_unmeasured(run: Run) -> None:
     if run.state == "calibrating" and run.data["loss"] == MEASURED:
         raise NotYetError(f"Run {run.number} has its labels: have the losses asked for first.")
     if run.state == "losses" and (missing := losses_left(run.losses_asked())):
-        raise NotYetError(f"Run {run.number} waits for the losses of answers about {missing:,} items.")
+        items = "1 item" if missing == 1 else f"{missing:,} items"
+        raise NotYetError(f"Run {run.number} waits for the losses of answers about {items}.")
 
 
 def losses_left(asked: LossesAsked) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from routing.management.runs import RunCommand, left_to_label, run_content, run_of
+from routing.management.runs import RunCommand, left_to_label, missing_in_words, run_content, run_of
 from routing.models import Certificate, Run
 from routing.runs.certify import analyse
 from routing.runs.losses_to_measure import losses_so_far
@@ -27,7 +27,7 @@ class Command(RunCommand):
             self.not_yet(run_content(run), f"Run {run.number} waits for its expert: have her asked first.")
         if run.state in (Run.State.CALIBRATING, Run.State.CHECKING) and (left := left_to_label(run)):
             words = (
-                f"Run {run.number} waits for people: {left:,} answers about its calibration set are missing."
+                f"Run {run.number} waits for people: {missing_in_words(left, ' about its calibration set')}."
             )
             self.not_yet({**run_content(run), "missing": left}, words)
         if run.state == Run.State.CALIBRATING and run.measured_elsewhere:

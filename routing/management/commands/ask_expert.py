@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from routing.management.runs import RunCommand, left_to_label, run_content, run_of
+from routing.management.runs import RunCommand, left_to_label, missing_in_words, run_content, run_of
 from routing.models import Run
 from routing.runs.expert.ask import ask_expert
 
@@ -21,7 +21,7 @@ class Command(RunCommand):
         if run.state == Run.State.PREPARING:
             self.not_yet(run_content(run), f"The models of run {run.number} are still at work.")
         if run.state == Run.State.CALIBRATING and (left := left_to_label(run)):
-            words = f"Run {run.number} waits for annotators: {left:,} answers are missing."
+            words = f"Run {run.number} waits for annotators: {missing_in_words(left)}."
             self.not_yet({**run_content(run), "missing": left}, words)
         if run.state == Run.State.CALIBRATING:
             job = ask_expert(run=run, user=access.user)

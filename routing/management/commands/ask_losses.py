@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from routing.management.runs import RunCommand, left_to_label, run_content, run_of
+from routing.management.runs import RunCommand, left_to_label, missing_in_words, run_content, run_of
 from routing.models import Run
 from routing.runs.ask_losses import ask_losses
 from routing.runs.losses_to_measure import refuse_computed_here
@@ -25,7 +25,7 @@ class Command(RunCommand):
             self.not_yet(run_content(run), f"The models of run {run.number} are still at work.")
         if run.state == Run.State.CALIBRATING and (left := left_to_label(run)):
             words = (
-                f"Run {run.number} waits for people: {left:,} answers about its calibration set are missing."
+                f"Run {run.number} waits for people: {missing_in_words(left, ' about its calibration set')}."
             )
             self.not_yet({**run_content(run), "missing": left}, words)
         if run.state in (Run.State.CALIBRATING, Run.State.CANCELLED):

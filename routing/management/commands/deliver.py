@@ -15,7 +15,7 @@ from routing.delivery.folder import base_in, check_folder, holds, write_delivery
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.parts import find_base, newest_base
 from routing.management.filters import add_filters, filters_of
-from routing.management.runs import NEWEST, RunCommand, left_to_label, run_content, run_of
+from routing.management.runs import NEWEST, RunCommand, left_to_label, missing_in_words, run_content, run_of
 from routing.models import Delivery, Run
 
 
@@ -59,9 +59,7 @@ class Command(RunCommand):
             self.not_yet(run_content(run), f"Run {run.number} has nothing to deliver yet: {state}.")
         if run.state == Run.State.LABELLING and not options["partial"]:
             left = left_to_label(run)
-            words = (
-                f"Run {run.number} waits for people: {left:,} answers are missing (--partial delivers now)."
-            )
+            words = f"Run {run.number} waits for people: {missing_in_words(left)} (--partial delivers now)."
             self.not_yet({**run_content(run), "left": left}, words)
         if options["to"] is not None:
             check_folder(options["to"], project=access.project)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from routing.common.states import OPEN, ROUTED
-from routing.management.runs import RunCommand, left_to_label, run_content, run_of
+from routing.management.runs import RunCommand, left_to_label, missing_in_words, run_content, run_of
 from routing.models import Run
 from routing.runs.route import route
 
@@ -28,5 +28,5 @@ class Command(RunCommand):
             run.refresh_from_db()
         left = left_to_label(run)
         words = f"Run {run.number}: {run.get_state_display().lower()}"
-        words += f"; {left:,} answers by people are missing." if left else "."
+        words += f"; {missing_in_words(left, ' by people')}." if left else "."
         self.tell({**run_content(run), "left": left}, words)

@@ -6,7 +6,7 @@ from typing import Any
 from annotation.jobs.jobs import UNFINISHED
 from annotation.management.scripts import job_content
 from annotation.models import Job
-from routing.management.runs import RunCommand, left_to_label, run_content, run_of
+from routing.management.runs import RunCommand, left_to_label, missing_in_words, run_content, run_of
 from routing.runs.later.intakes import KIND
 from routing.runs.later.report import later_report
 from routing.runs.later.take_in import take_in
@@ -41,6 +41,6 @@ class Command(RunCommand):
         words = f"Run {run.number}: {came:,} new items taken in, {run.later_size:,} in all."
         if job is not None and job.state != Job.State.DONE:
             words = f"Run {run.number}: job {job.pk} takes in new items."
-        words += f" {left:,} answers by people are missing." if left else ""
+        words += f" {missing_in_words(left, ' by people')}." if left else ""
         content = {**run_content(run), "taken_in": came, "later_size": run.later_size, "left": left}
         self.tell(content if job is None else content | {"job": job_content(job)}, words)
