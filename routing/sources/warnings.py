@@ -198,7 +198,16 @@ def _of_uploaded(source: Source, seen: Usability, *, first: bool) -> list[str]:
     """Of answers that were sent in: how many are missing, and whether they can be routed by."""
     sent = sent_so_far(source)
     warnings = []
-    if sent.missing:
+    if sent.missing and not sent.answers:
+        warnings.append(
+            _(
+                "%(source)s: its answers are to be sent next, for %(count)s items under the revision "
+                "%(revision)s: as a file on the page “Answers”, by `hypac predictions`, or by the API. A run "
+                "takes those that were sent before it begins."
+            )
+            % {"source": source.name, "count": sent.items, "revision": sent.revision}
+        )
+    elif sent.missing:
         warnings.append(
             _(
                 "%(source)s: no answer was sent for %(missing)s of %(count)s items under the revision "

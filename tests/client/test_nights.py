@@ -314,7 +314,15 @@ def test_a_run_of_the_night_has_a_number_or_is_the_newest() -> None:
     assert issubclass(NotYetError, Exception)
 
 
-def test_a_log_has_lines_and_no_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_has_lines_and_no_bars(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert not sys.stderr.isatty()
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    assert isinstance(progress_of("import", True), Lines)
+    shown = progress_of("import", True)
+    assert isinstance(shown, Lines)
+    for done in (0, 1, 300):
+        shown.show("", done, 300)
+    shown.close()
+    # However fast it was, its end is told.
+    assert capsys.readouterr().err == "import: 0 of 300\nimport: 300 of 300\n"

@@ -29,8 +29,9 @@ from hypac_client.transport import address_of
 FAILED, WRONG_USE, NOT_YET, STOPPED, CLOSED = 1, 2, 3, 130, 141
 ENDS = (
     "Ends with 0; with 1 where the site or the work refuses, or nothing of a file could be used, with "
-    "--strict also where a part of it could not; with 2 where the command is used wrongly; with 3 where "
-    "something has to be done first, mostly by people, or the wait was too short."
+    "--strict also where a part of it could not (the rest is stored all the same); with 2 where the command "
+    "is used wrongly; with 3 where something has to be done first, mostly by people, or the wait was too "
+    "short."
 )
 OF_TOKEN = frozenset({"token_too_narrow", "too_many_wrong_tokens"})
 """Codes of errors that another token ends; 401 is one whatever its code."""

@@ -24,23 +24,28 @@ class Silent:
 
 
 class Lines:
-    """A line to standard error where something has changed, at most every two seconds."""
+    """A line to standard error where something has changed, at most every two seconds, and what is last."""
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self._shown = ""
+        self._shown = self._last = ""
         self._next = 0.0
 
     def show(self, stage: str, done: int, total: int | None) -> None:
         count = f"{done:,} of {total:,}" if total else f"{done:,}" if done else ""
         line = ": ".join(part for part in (self.title, stage, count) if part)
-        if line != self._shown and time.monotonic() >= self._next:
-            self._shown = line
-            self._next = time.monotonic() + LINE_SECONDS
-            print(printable(line, sys.stderr.encoding), file=sys.stderr, flush=True)
+        self._last = line
+        if time.monotonic() >= self._next:
+            self._print()
 
     def close(self) -> None:
-        pass
+        self._print()
+
+    def _print(self) -> None:
+        if self._last != self._shown:
+            self._shown = self._last
+            self._next = time.monotonic() + LINE_SECONDS
+            print(printable(self._shown, sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
 class Bar:
