@@ -209,11 +209,15 @@ def validate(plan: Plan) -> None:
     _validate_names(plan)
 
 
+def validate_level(part: str, value: Decimal) -> None:
+    """Raise `PlanError` where `part`, epsilon or alpha, is not between 0 and 1."""
+    if not 0 < value < 1:
+        raise PlanError(part, say(f"plan.{part}", value=plain(value)))
+
+
 def _validate_levels(plan: Plan) -> None:
     for part in ("epsilon", "alpha"):
-        value: Decimal = getattr(plan, part)
-        if not 0 < value < 1:
-            raise PlanError(part, say(f"plan.{part}", value=plain(value)))
+        validate_level(part, getattr(plan, part))
     if not 0 < plan.p <= 1:
         raise PlanError("p", say("plan.p", value=plain(plan.p)))
     if not 0 < plan.split_share < 1:

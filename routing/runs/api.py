@@ -23,6 +23,7 @@ from annotation.labelling.queue import BatchProgress
 from annotation.models import User
 from routing.common.api_bodies import MoneyBody, RunBody, RunDetails
 from routing.models import Certificate, Run, RunSource
+from routing.runs.api_fields import budget_field
 from routing.runs.budget import set_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
@@ -34,7 +35,6 @@ from routing.runs.expert_api import people_content
 from routing.runs.later.report import LaterReport
 from routing.runs.later.take_in import take_in
 from routing.runs.people_agreement import people_agreement
-from routing.runs.plan_api import budget_field
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
 from routing.runs.route_outlook_api import RouteOutlookBody, outlook_to_show

@@ -15,6 +15,7 @@ from annotation.common.money import MoneyField, in_full
 from annotation.models import Project, User
 from routing.common.api_bodies import OptionBody, decimal_number
 from routing.models import Run
+from routing.runs.api_fields import budget_field, level_field, share_field
 from routing.runs.forecast import PlanForecast, forecast_of_plan
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.measurements import Measured
@@ -27,29 +28,20 @@ from routing.runs.roster_fields import ExpertsField, RosterField
 from routing.sources.api import UsabilityBody, usability_content
 
 
-def _share(**options: Any) -> serializers.DecimalField:
-    return serializers.DecimalField(max_digits=9, decimal_places=8, **options)
-
-
-def budget_field(**options: Any) -> serializers.DecimalField:
-    """The most that the models of a run may cost; null: no limit."""
-    return serializers.DecimalField(max_digits=20, decimal_places=6, min_value=0, allow_null=True, **options)
-
-
 class PlanFields(serializers.Serializer[Any]):
     """What a plan is made of, by the names under which pages and certificates have it.
 
     What fits together the services say, naming the field.
     """
 
-    epsilon = _share()
-    alpha = _share()
+    epsilon = level_field("epsilon")
+    alpha = level_field("alpha")
     m = serializers.IntegerField(min_value=1)
-    p = _share(required=False, allow_null=True)
+    p = share_field(required=False, allow_null=True)
     p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
     target = serializers.CharField(max_length=20, required=False)
     rule = serializers.CharField(max_length=40, required=False, allow_blank=True)
-    split_share = _share(required=False, allow_null=True)
+    split_share = share_field(required=False, allow_null=True)
     bound = serializers.CharField(max_length=40, required=False, allow_blank=True)
     loss = serializers.CharField(max_length=200, required=False, allow_blank=True)
     loss_params = serializers.DictField(required=False)
@@ -71,14 +63,14 @@ class PlanFields(serializers.Serializer[Any]):
     expert_cost = serializers.DecimalField(
         max_digits=14, decimal_places=6, min_value=0, required=False, allow_null=True
     )
-    recheck_share = _share(required=False, allow_null=True)
-    audit_share = _share(required=False, allow_null=True)
-    accepted_error = _share(required=False, allow_null=True)
+    recheck_share = share_field(required=False, allow_null=True)
+    audit_share = share_field(required=False, allow_null=True)
+    accepted_error = share_field(required=False, allow_null=True)
     final_sample = serializers.IntegerField(min_value=1, required=False, allow_null=True)
     final_models_error, final_models_alpha, final_people_alpha = (
-        _share(required=False, allow_null=True) for _ in range(3)
+        share_field(required=False, allow_null=True) for _ in range(3)
     )
-    later_audit_share = _share(
+    later_audit_share = share_field(
         required=False,
         allow_null=True,
         help_text="For the target `population`: of the items that are taken in later, the share that people "

@@ -16,7 +16,7 @@ from annotation.common.money import in_full
 from annotation.errors import HypacError, InputError
 from annotation.jobs.serializers import JobBody, accepted
 from routing.models import PromptCandidate, Source
-from routing.runs.plan_api import budget_field
+from routing.runs.api_fields import budget_field
 from routing.sources.prompt_versions import takes_prompt
 from routing.sources.prompts_api import PromptBody, prompt_from
 from routing.workshop.candidates import (

@@ -171,6 +171,17 @@ def test_a_page_in_place_of_the_api_is_told_in_words(
     assert capsys.readouterr().err == said
 
 
+def test_all_fields_at_fault_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HYPAC_URL", SITE)
+    monkeypatch.setenv("HYPAC_TOKEN", TOKEN)
+    faults = [{"field": name, "code": "invalid", "detail": f"Not {name}."} for name in ("alpha", "m")]
+    answer = problem(400, "Not alpha.", field="alpha", faults=faults)
+    assert main(["me"], transport=Script([answer])) == 1
+    assert capsys.readouterr().err == "hypac: alpha: Not alpha. (HTTP 400)\nhypac: m: Not m.\n"
+
+
 @pytest.mark.parametrize(
     ("status", "code", "named"),
     [

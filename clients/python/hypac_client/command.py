@@ -285,7 +285,8 @@ def _short(value: Any) -> str:
 
 def _refuse(error: Exception, *, as_json: bool) -> None:
     if not as_json:
-        print(printable(f"hypac: {error}", sys.stderr.encoding), file=sys.stderr)
+        for line in (error, *_other_faults(error)):
+            print(printable(f"hypac: {line}", sys.stderr.encoding), file=sys.stderr)
         return
     told: dict[str, Any] = {"error": type(error).__name__, "detail": str(error)}
     if isinstance(error, HypacError):
@@ -294,6 +295,17 @@ def _refuse(error: Exception, *, as_json: bool) -> None:
     if isinstance(error, JobError):
         told |= {"problems": error.problems, "problem_count": error.problem_count}
     print(printable_json(told, sys.stderr.encoding), file=sys.stderr)
+
+
+def _other_faults(error: Exception) -> list[str]:
+    """Of fields beside the one that the error names."""
+    if not isinstance(error, HypacError):
+        return []
+    return [
+        f"{one['field']}: {one['detail']}"
+        for one in error.faults
+        if isinstance(one, dict) and {"field", "detail"} <= set(one) and one["field"] != error.field
+    ]
 
 
 def entry() -> None:

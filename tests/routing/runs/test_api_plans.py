@@ -89,6 +89,13 @@ def test_what_does_not_fit_names_its_field(client, world, fields, field):
     assert not Run.objects.exists()
 
 
+def test_all_fields_at_fault_are_named_at_once(client, world):
+    for name in ("api_plan", "api_runs"):
+        answer = post(client, world, name, **(PLAN | {"epsilon": "7", "alpha": "x", "m": -1}))
+        assert answer.status_code == 400
+        assert [fault["field"] for fault in answer.json()["faults"]] == ["epsilon", "alpha", "m"]
+
+
 @pytest.mark.parametrize("name", ["api_plan", "api_runs", "api_sources"])
 def test_a_misspelled_field_starts_nothing(client, world, name):
     answer = post(client, world, name, **PLAN, boundd="binomial", traget="pool")
