@@ -19,6 +19,7 @@ from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Image, Record, Row
 from annotation.imports.labels import Kept, LabelKeeper, Labelled
+from annotation.imports.other_kind import note_other_kind
 from annotation.imports.reading import reading
 from annotation.imports.rows import (
     Candidate,
@@ -164,6 +165,7 @@ def _store(
     known, twins = known_items(project, chunk.candidates)
     columns = dict.fromkeys(project.columns)
     found = classify_rows(chunk.candidates, known=known, twins=twins, columns=columns, mapping=mapping)
+    other = [] if counts.added else note_other_kind(project, found.new)
     start = _insert(project, found.new)
     counts.brought(start, len(found.new))
     kept = Kept(0, [])
@@ -183,7 +185,7 @@ def _store(
     counts.duplicates += len(found.notes)
     counts.problems += len(chunk.problems) + len(found.problems)
     empty = note_uncomputed(found.new, counts.uncomputed)
-    told = sorted([*chunk.problems, *found.problems, *found.notes, *empty])  # as the file has them
+    told = [*other, *sorted([*chunk.problems, *found.problems, *found.notes, *empty])]  # as in the file
     counts.labels += kept.labels
     counts.labels_unread += len(kept.problems)
     context.problems([*((entry.where, entry.message) for entry in told), *kept.problems, *kept.notes])

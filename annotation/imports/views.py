@@ -36,12 +36,12 @@ from annotation.imports.formats.detect import detect
 from annotation.imports.formats.excel import NAME as EXCEL
 from annotation.imports.formats.registry import IMPORTERS, formats_with_labels, text_formats
 from annotation.imports.forms import MappingForm, UploadForm
+from annotation.imports.other_kind import is_other_kind
 from annotation.imports.sent_files import keep_for_import
 from annotation.imports.undo import start_undo
 from annotation.imports.upload import Preview, check_mapping, may_change_text_format, preview, start_import
 from annotation.models import Job, Project, StoredFile
 from annotation.ports import routing_port
-from annotation.task_types import TASK_TYPES
 from annotation.words import for_reader
 
 RECENT = 5
@@ -242,21 +242,19 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
 
 def _other_kind(project: Project, look: Preview) -> str:
     """What to do where the file holds images, and the project texts alone, or the other way round."""
-    items = project.items.all()
-    only_others = items.exists() and not items.filter(image__isnull=not look.holds_images).exists()
-    if look.holds_images and only_others:
+    if not is_other_kind(project, images=look.holds_images):
+        return ""
+    if look.holds_images:
         return _(
             "This is a text project: all its items are texts, and this file holds images. Guidelines and "
             "models that are about texts are of no use for them. Import the images into a project of their "
             "own; or go on, if both are to be labelled here."
         )
-    if not look.holds_images and (only_others or TASK_TYPES[project.task_type].on_images):
-        return _(
-            "This is an image project: its items are images, and this file holds texts. Import the texts "
-            "into a project of their own, or images in a zip archive here; or go on, if both are to be "
-            "labelled here."
-        )
-    return ""
+    return _(
+        "This is an image project: its items are images, and this file holds texts. Import the texts "
+        "into a project of their own, or images in a zip archive here; or go on, if both are to be "
+        "labelled here."
+    )
 
 
 def _names_items(project: Project, look: Preview) -> str:

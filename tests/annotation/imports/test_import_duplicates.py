@@ -10,8 +10,9 @@ from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
 from annotation.jobs import jobs
 from annotation.models import Item, Job, Project
-from testbed.factories import make_project
+from testbed.factories import make_image, make_project
 from tests.annotation.imports.test_import_parquet import table
+from tests.annotation.imports.test_importers import make_zip
 from tests.annotation.imports.test_imports import CSV, counts, import_file, result, storage, store
 
 __all__ = ["storage"]
@@ -109,3 +110,19 @@ class TestLabels:
     def test_of_one_that_tells_them_the_first_rows_need_none(self, project) -> None:
         tasks = json.dumps([{"id": n, "data": {"text": f"t{n}"}, "annotations": []} for n in range(3)])
         assert again(project, tasks, "tasks.json", keep_labels=True).result["added"] == 3
+
+
+def test_an_import_of_the_other_kind_is_told_once(storage) -> None:
+    project = make_project()
+    texts = store(project, "id,text\na,hello\n")
+    mapping = ColumnMapping(id_column="id", text_column="text")
+    assert not import_file(project, texts, mapping).problems.exists()
+    job = import_file(project, store(project, make_zip({"a.png": make_image()}), "x.zip"), ColumnMapping())
+    assert (job.result["added"], job.result["problems"]) == (1, 0)
+    assert "Images were added to a text project" in job.problems.get().message
+    more = store(project, make_zip({"b.png": make_image(2)}), "y.zip")
+    assert not import_file(project, more, ColumnMapping()).problems.exists()
+    images = make_project()
+    import_file(images, store(images, make_zip({"a.png": make_image()}), "x.zip"), ColumnMapping())
+    told = import_file(images, store(images, "id,text\na,hello\n"), mapping).problems.get()
+    assert told.message.startswith("Texts were added to an image project")
