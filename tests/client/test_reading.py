@@ -203,9 +203,10 @@ def test_without_tqdm_progress_is_lines(
     shown = progress_of("import", True)
     assert isinstance(shown, Lines)
     shown.show("Reading", 1200, 5000)
-    shown.show("Reading", 1300, 5000)  # within the two seconds
+    shown.show("Reading", 1250, 5000)  # within the two seconds
+    shown.show("Reading", 1300, 5000)
     shown.close()
-    assert capsys.readouterr().err == "import: Reading: 1,200 of 5,000\n"
+    assert capsys.readouterr().err == "import: Reading: 1,200 of 5,000\nimport: Reading: 1,300 of 5,000\n"
 
 
 def test_with_tqdm_progress_is_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
