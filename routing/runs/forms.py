@@ -67,6 +67,16 @@ class BudgetForm(forms.Form):
 CONFIRMED = ("anyway", "accept_unusable", "accept_missing", "accept_dearer")
 # Of the page alone.
 NOT_IN_PLANS = (*CONFIRMED, "seconds", "shares", "expert_shares", "tolerance", "tolerance_percent")
+# The fields of each part of the page that is folded in.
+PARTS = {
+    "reference": ("reference", "roster", "shares", "expert_shares", *OF_EXPERTS),
+    "target": ("target", "later_audit_share", "p_column"),
+    "draw": ("draw_from",),
+    "suggestions": ("suggestions",),
+    "models": ("leave_out",),
+    "rule": ("rule", "split_share", "bound"),
+    "loss": ("loss", "loss_params", "tolerance", "tolerance_percent", "score", "score_params"),
+}
 
 
 class PlanForm(ToleranceFields, ReferenceFields):
@@ -277,6 +287,11 @@ class PlanForm(ToleranceFields, ReferenceFields):
     def faults(self) -> bool:
         """Whether something in the plan itself is wrong."""
         return bool(self.errors) and not self.only_asks
+
+    @property
+    def wrong_parts(self) -> dict[str, bool]:
+        """By the folded parts of the page, whether a field in it is wrong."""
+        return {part: not self.errors.keys().isdisjoint(names) for part, names in PARTS.items()}
 
     @property
     def confirmations(self) -> list[forms.BoundField]:

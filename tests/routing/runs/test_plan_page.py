@@ -11,7 +11,7 @@ from annotation.models import Choice, Item
 from routing.models import Run
 from routing.runs import plan as plans
 from routing.runs.cancel import cancel_run
-from routing.runs.forms import PlanForm
+from routing.runs.forms import PARTS, PlanForm
 from routing.runs.pool import labelled_already
 from testbed.factories import make_items, make_project
 from testbed.worlds import World, make_world
@@ -87,6 +87,10 @@ def test_the_help_says_what_is_typed(client, world, typed: dict[str, str], said:
 def test_all_that_is_wrong_is_told_at_once(client, world, way, typed, wrong, monkeypatch) -> None:
     monkeypatch.setattr(plans, "usability_of_sources", None)  # for that nothing is counted
     page = way(client, world, **PLAN | typed)
+    folded_out = set(re.findall(r'id="part-(\w+)" open', page))
+    assert folded_out == {part for part, names in PARTS.items() if way is page_of and {*names} & {*wrong}}
+    assert "items and a model" not in page
+    assert ("As soon as these fields are right" in page) == (way is page_of)
     assert [
         name
         for name in PlanForm.base_fields
