@@ -298,6 +298,8 @@ def _chosen(request: ProjectRequest, project: Project, look: Preview) -> Chosen:
 
 def _check(stored: StoredFile, look: Preview, mapping: ColumnMapping) -> tuple[Check | None, str]:
     """What an import would do, and why there would be none."""
+    if look.problems and not look.columns and not look.holds_images:
+        return None, _no_row(look)
     try:
         check_mapping(project=stored.project, seen=look, mapping=mapping)
         return check_import(
