@@ -18,8 +18,10 @@ from routing.runs.budget import stopped_at_budget
 from routing.runs.commitments import waits_for_value
 from routing.runs.delivered import run_with_model_labels
 from routing.runs.expert.final import ANALYSE, DRAW, final_state
+from routing.runs.later.items import objection_to_later
 from routing.runs.people_left import only_they_can, people_left_in
 from routing.runs.plan_options import loss_lacks
+from routing.runs.pool import items_in_no_run
 from routing.runs.usable_answers import stopped_at_unusable
 from routing.sample.make import KIND as SAMPLE
 
@@ -182,6 +184,8 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         if facts.delivery:
             text = _("The labelled data is ready.") + beside
             other = (_("Have people label more"), "people_run") if facts.more_for_people else None
+            if outside := _items_outside(facts):
+                text, other = f"{text} {outside}", other or (_("Plan another run"), "plan")
             return NextStep(text, _("Download"), "deliveries", here, other=other), "deliveries.view"
         text = _("Every item is done. Make the files.") + beside
         if beside:
@@ -202,6 +206,23 @@ def _models_labels_elsewhere(facts: Facts) -> str:
         "run %(run)s to have all of them."
     )
     return " " + words % {"run": other.number}
+
+
+def _items_outside(facts: Facts) -> str:
+    """How many items no run has, as they came later, and what to do about them; "" where there are none."""
+    run = facts.run
+    count = items_in_no_run(facts.project, of_rounds=run.by_people) if run else 0
+    if run is None or not count:
+        return ""
+    words = ngettext("%(count)s item is in no run yet.", "%(count)s items are in no run yet.", count)
+    told = words % {"count": f"{count:,}"}
+    if run.by_people:
+        what = _("Have people label more, or plan a run.")
+    elif objection_to_later(run):
+        what = _("Plan another run to have labels of all.")
+    else:
+        what = _("See what run %(run)s can take in, or plan another run.") % {"run": run.number}
+    return f"{told} {what}"
 
 
 def _final_audit(facts: Facts) -> NextStep | None:

@@ -238,3 +238,10 @@ def has_new_items(*, project: Project, target: str | None = None) -> bool:
     """Whether a run planned now would cover an item that was in no pool before, be it of a cancelled run."""
     in_a_pool = Exists(PoolItem.objects.filter(item=OuterRef("pk")))
     return pool_of(project, target or DEFAULT_TARGET).filter(~in_a_pool).exists()
+
+
+def items_in_no_run(project: Project, *, of_rounds: bool = False) -> int:
+    """How many items a run planned now would cover, and no run does that was not cancelled."""
+    runs = project.runs.exclude(state=Run.State.CANCELLED)
+    covered = Exists(PoolItem.objects.filter(COVERED, item=OuterRef("pk"), run__in=runs))
+    return pool_of(project, DEFAULT_TARGET, of_rounds=of_rounds).filter(~covered).count()

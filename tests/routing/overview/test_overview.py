@@ -56,6 +56,11 @@ def test_the_overview_names_the_next_step_all_along_the_way():
     assert {stage.state for stage in view.stages} == {"done"}
     assert view.savings.final
     assert not view.active
+    assert "in no run" not in view.next_step.text
+    make_items(world.project, 3)
+    later = read_overview(world.project, access).next_step
+    assert "3 items are in no run yet. Plan another run" in later.text
+    assert later.other == ("Plan another run", "plan")
 
 
 def test_the_overview_of_an_empty_project_and_of_an_annotator():
