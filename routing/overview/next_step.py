@@ -84,7 +84,7 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
             "of the run whether it goes on."
         )
         return NextStep(text, _("Go to the run"), "run", run_here), "runs.view"
-    if facts.failed and facts.failed.kind in _RETRIED:
+    if facts.failed and facts.failed.kind in _RETRIED and job_progress(facts.failed).can_be_retried:
         text = _("Something went wrong. What was finished is kept; look at the reason, then start it again.")
         return NextStep(text, _("See what happened"), "job", {**here, "job_id": facts.failed.pk}), "jobs.view"
     if paused := next((job for job in facts.jobs.values() if job.state == Job.State.PAUSED), None):

@@ -196,6 +196,9 @@ def test_words_that_are_no_labels_are_quoted_with_counts_and_read_once_they_mean
     assert f'href="{health}"' in job_page
     assert "Shipping" not in job_page
     assert "Start again" not in job_page
+    overview = client.get(reverse("overview", args=[source.project.slug])).content.decode()
+    assert "No line of answers.csv could be used" in overview
+    assert "Start again" not in overview
     assert "The rest of the file was used" not in job_page
     page = client.get(health).content.decode()
     assert 'name="spelling" value="Shipping"' in page
