@@ -272,6 +272,7 @@
       show(html);
     } finally {
       goingBack = false;
+      teller.aloudNow();
     }
   }
 

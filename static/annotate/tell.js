@@ -41,6 +41,13 @@
       }, QUIET_MS);
     }
 
+    // At once, and in place of what is still to be said of answers before it.
+    function aloudNow() {
+      window.clearTimeout(quiet);
+      savedCount = 0;
+      aloud(part("said").textContent);
+    }
+
     // What the server did not take is shown until it was read, also after the page was loaded again.
     function problem(text, answer) {
       troubles.write([...troubles.read(), { id: labelling.randomKey(), text, answer }]);
@@ -102,7 +109,7 @@
     }
 
     showProblems();
-    return { tell, aloud, aloudSoon, problem, troubled, untroubled, isConnected: () => connection.hidden };
+    return { tell, aloud, aloudSoon, aloudNow, problem, troubled, untroubled, isConnected: () => connection.hidden };
   };
 
   // How far the person is. Between the server's own counts, what was answered since is added.

@@ -19,6 +19,10 @@ def test_a_sentence_that_is_said_aloud_ends_once(open_page, project, annotator) 
     skip(page)
     expect(page.locator("#announce")).to_contain_text("Next item:")
     expect(page.locator("#announce")).not_to_contain_text("..")
+    ready(page)
+    page.keyboard.press("u")  # what was said of the next item is not left behind
+    expect(page.locator("#announce")).not_to_contain_text("Next item:")
+    expect(page.locator("#announce")).not_to_be_empty()
 
 
 def test_it_is_said_aloud_too_where_nothing_was_held_behind(context, open_page, project, annotator) -> None:
