@@ -18,6 +18,12 @@ def where_unusable_goes() -> str:
 
 
 @register.filter
+def unbroken(words: str) -> str:
+    """A sentence of the core whose percentages no line breaks between number and sign."""
+    return words.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+@register.filter
 def advised(seen: Usability) -> str:
     """What to do about the answers that cannot be used."""
     return advice(seen.reasons, basis=seen.basis)

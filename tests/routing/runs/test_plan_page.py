@@ -169,6 +169,8 @@ def test_what_a_start_freezes_is_there_for_the_dialog_once_nothing_is_left_to_co
     part = live(client, world, **PLAN)
     asked = re.search(r'<template id="what-starts">(.*?)</template>', part, re.DOTALL)
     assert asked
+    assert "10\N{NO-BREAK SPACE}%" in asked[1]
+    assert "10 %" not in asked[1]
     words = " ".join(re.sub(r"<[^>]+>", " ", asked[1]).split())
     assert "150 items" in words
     assert "Model 0, Model 1" in words or "Model 1" in words
