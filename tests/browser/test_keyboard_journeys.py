@@ -81,7 +81,7 @@ def test_from_a_file_to_a_running_calibration(page: Page, table: Path) -> None:
     Keyboard(page).log_in(manager.username, PASSWORD)
 
     keys = Keyboard(page)
-    keys.press("Make the first project", opens="New project")
+    keys.press("New project", opens="New project")
     keys.write("Name", "Films")
     keys.write("Labels", "good\nbad")
     keys.press("Make the project", opens="Bring in data")
