@@ -1,5 +1,6 @@
 from django.apps import AppConfig
-from django.utils.translation import gettext_noop
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.utils.translation import gettext_lazy as _, gettext_noop
 
 
 class AnnotationConfig(AppConfig):
@@ -19,6 +20,9 @@ class AnnotationConfig(AppConfig):
         from annotation.labelling import batches
         from annotation.projects import removal
 
+        # Of all forms, in the words of the other pages.
+        MinValueValidator.message = _("Give a number that is at least %(limit_value)s.")
+        MaxValueValidator.message = _("Give a number that is at most %(limit_value)s.")
         converters.register()
         append_only.register("annotation_replacedchoice", "annotation_shownsuggestion")
         for table in ("annotation_label", "annotation_settlement"):

@@ -45,10 +45,10 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"overlap": "0"}, "greater than or equal to 1"),
-            ({"overlap": "10"}, "less than or equal to 9"),
+            ({"overlap": "0"}, "at least 1"),
+            ({"overlap": "10"}, "at most 9"),
             ({"overlap_share": "0"}, "a share above 0"),
-            ({"overlap_share": "1.5"}, "less than or equal to 1"),
+            ({"overlap_share": "1.5"}, "at most 1"),
             ({"consensus": "dice"}, "not one of the available choices"),
         ],
     )

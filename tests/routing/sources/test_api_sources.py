@@ -98,7 +98,7 @@ def test_a_source_is_added_read_changed_and_removed(client, world):
             "tokens_out_column",
             "no column 'x'",
         ),
-        ({"cost_per_label": "-1"}, "cost_per_label", "greater than or equal to 0"),
+        ({"cost_per_label": "-1"}, "cost_per_label", "at least 0"),
     ],
 )
 def test_what_cannot_be_is_refused_by_field(client, world, changes, field, words):
