@@ -84,8 +84,8 @@ def offer(
         raise InputError(
             _(
                 "For so few items, or with models that are so dear beside people, a pilot of at least "
-                "%(least)s items costs more than it can tell. Plan without one; whoever runs the server, or a "
-                "program, can measure all the same with a size of their own."
+                "%(least)s items costs more than it can tell. Plan without one; whoever runs the server, or "
+                "a program, can measure all the same with a size of their own."
             )
             % {"least": PILOT_LEAST},
             where="size",
