@@ -42,6 +42,16 @@ def drop(page: Page, selector: str, name: str, content: str) -> None:
         page.dispatch_event(selector, event, {"dataTransfer": data})
 
 
+# By how many pixels the chosen option of a select is wider than its room.
+CUT_OFF = """(select) => {
+  const style = getComputedStyle(select);
+  const canvas = document.createElement("canvas").getContext("2d");
+  canvas.font = style.font;
+  const text = canvas.measureText(select.selectedOptions[0].text).width;
+  return text - (select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+}"""
+
+
 @pytest.mark.parametrize("place", ["#upload .actions", "#id_text", "#upload .drop"])
 def test_a_file_is_dropped_anywhere_on_the_card(page: Page, project: Project, place: str) -> None:
     page.goto(f"/projects/{project.slug}/import/")
@@ -50,6 +60,7 @@ def test_a_file_is_dropped_anywhere_on_the_card(page: Page, project: Project, pl
     page.get_by_role("button", name="Show the first rows").click()
     expect(page.get_by_role("heading", name="Which column is what?")).to_be_visible()
     expect(page.locator(".lead")).to_contain_text("dropped.csv")
+    assert page.locator("#id_format").evaluate(CUT_OFF) <= 0
 
 
 def test_a_file_that_is_too_large_is_not_sent(page: Page, project: Project, settings) -> None:
