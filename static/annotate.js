@@ -381,8 +381,7 @@
     const line = document.createElement("p");
     line.textContent = word.wordElsewhere;
     const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = word.wordHere;
+    Object.assign(button, { type: "button", textContent: word.wordHere });
     button.addEventListener("click", () => window.location.reload());
     note.append(line, button);
     area.replaceChildren(note);

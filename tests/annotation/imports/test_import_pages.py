@@ -82,16 +82,12 @@ class TestMapping:
         assert "all columns seem to hold answers" not in page
         assert shown(page) == ["body"]
 
-    @pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
     @pytest.mark.parametrize("depth", [150, 200_000])
-    def test_a_file_of_which_no_row_can_be_used_says_why_and_offers_no_import(
-        self, owner, project, name, depth
-    ) -> None:
+    def test_where_no_row_can_be_used_it_says_why(self, owner, project, depth) -> None:
         deep = '{"body": ' + "[" * depth + "]" * depth + "}"
-        page = text(owner.get(upload(owner, project, f"[{deep}]" if name == "deep.json" else deep, name)))
+        page = text(owner.get(upload(owner, project, deep, "deep.jsonl")))
         assert "nested" in page
-        assert "Choose the column" not in page
-        assert 'id="import-now"' not in page
+        assert not any(words in page for words in ("Choose the column", 'id="import-now"'))
 
     def test_without_scripts_its_buttons_change_what_is_shown(self, owner, project) -> None:
         path = upload(owner, project, ROWS)
