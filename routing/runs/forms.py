@@ -289,7 +289,7 @@ class PlanForm(ToleranceFields, ReferenceFields):
         return bool(self.errors) and not self.only_asks
 
     @property
-    def wrong_parts(self) -> dict[str, bool]:
+    def faulty_parts(self) -> dict[str, bool]:
         """By the folded parts of the page, whether a field in it is wrong."""
         return {part: not self.errors.keys().isdisjoint(names) for part, names in PARTS.items()}
 
