@@ -12,7 +12,7 @@ from annotation.common import audit
 from annotation.common.value_reader import as_text
 from annotation.errors import ConflictError
 from annotation.labelling import queue
-from annotation.models import Label, User, WorkItem
+from annotation.models import Label, User, WorkBatch, WorkItem
 from routing.common.computed_losses import have_computed, known_losses
 from routing.common.states import State
 from routing.core.losses import LossError, LossUnavailableError
@@ -69,13 +69,22 @@ def person_labelled(run: Run, label: Label) -> None:
         if AuditedItem.objects.filter(run=run, item=item).exists():
             ask_about(run, {item: Why.AUDIT})
         return
-    # Locked, or `decide` may end with the label that this one replaces after this has looked.
-    waiting = _undecided(run).filter(item=item).select_for_update(no_key=True)
-    waited = label.version > 1 and bool(waiting)
+    waited = False
+    if label.version > 1:
+        # Locked, or `decide` may end with the label that this one replaces after this has looked.
+        _lock_work(run)
+        waited = bool(_undecided(run).filter(item=item).select_for_update(no_key=True))
     if (agrees := _agree_with_best(run, [label])[0]) is None:
         _leave_undecided(run, item)
     else:
         _decide(run, {item: agrees}, waited=waited)
+
+
+def _lock_work(run: Run) -> None:
+    """The expert's work comes first, then requests: whoever asks about an item locks it in any case, and two
+    who took them in another order would wait for each other.
+    """
+    list(WorkBatch.objects.select_for_update(no_key=True).filter(pk=run.expert_routed_batch_id))
 
 
 def _leave_undecided(run: Run, item: int) -> None:
@@ -105,6 +114,7 @@ def decide(run: Run, *, behind: int = 0) -> int | None:
     """Do what `person_labelled` does for labels whose loss was computed since: of so many items behind this
     one by their keys. Returns the last of them; None where there is none. Call it in a transaction.
     """
+    _lock_work(run)
     waiting = _undecided(run).filter(item__gt=behind).order_by("item")
     items = list(waiting.select_for_update(no_key=True).values_list("item_id", flat=True)[:AT_ONCE])
     if not items:
