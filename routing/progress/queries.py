@@ -1,6 +1,6 @@
 """What the page of a project's progress shows: counted by the database, or on a bounded sample of items."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -114,7 +114,7 @@ def read_progress(project: Project, access: Access) -> ProjectProgress:
         people=Sum("amount", filter=Q(source__isnull=True)),
     )
     paid = {of: amount or ZERO for of, amount in sums.items()}
-    money = [_money(run) for run in project.runs.order_by("-number")[:SHOWN_RUNS]]
+    money = _money(project.runs.order_by("-number")[:SHOWN_RUNS])
     measured, computing = _sources(project, access) if permission.output else ([], [])
     return ProjectProgress(
         days=_days(project),
@@ -176,15 +176,20 @@ def _sources(project: Project, access: Access) -> tuple[list[tuple[Source, Measu
     return found, computing
 
 
-def _money(run: Run) -> RunMoney:
-    people = Spend.objects.filter(run=run, source__isnull=True).aggregate(total=Sum("amount"))["total"]
-    spends = spends_of_models(run)
-    # A cancelled run leaves its measurement to the next one: what was paid for it stands with the newest.
-    of_measurement = Run.objects.filter(measurement=run.measurement_id, number__gt=run.number)
-    if run.measurement_id is not None and of_measurement.exists():
-        spends = spends.filter(measurement=None)
-    models = spends.aggregate(total=Sum("amount"))["total"]
-    return RunMoney(run, run.budget, models or ZERO, people or ZERO)
+def _money(newest_first: Iterable[Run]) -> list[RunMoney]:
+    rows: list[RunMoney] = []
+    counted = set[int | None]()
+    for run in newest_first:
+        people = Spend.objects.filter(run=run, source__isnull=True).aggregate(total=Sum("amount"))["total"]
+        spends = spends_of_models(run)
+        # A cancelled run leaves its measurement to the next one: what was paid for it stands with the newest.
+        if run.measurement_id in counted:
+            spends = spends.filter(measurement=None)
+        elif run.measurement_id is not None:
+            counted.add(run.measurement_id)
+        models = spends.aggregate(total=Sum("amount"))["total"]
+        rows.append(RunMoney(run, run.budget, models or ZERO, people or ZERO))
+    return rows
 
 
 def _other_money(project: Project, paid: dict[str, Decimal], shown: Sequence[RunMoney]) -> list[OtherMoney]:
