@@ -80,10 +80,6 @@ class ExpertWorld:
 
     def label(self, *users: User, limit: int | None = None) -> int:
         """Let people label what waits for them; returns how many labels that made."""
-        told = [[user.pk for user in users], limit]
-        return self._answered("label", told, lambda: self._label(users, limit))
-
-    def _label(self, users: Sequence[User], limit: int | None) -> int:
         count = 0
         for user in users:
             while tasks := handed_out(self.world.project, user, None if limit is None else limit - count):
@@ -92,14 +88,6 @@ class ExpertWorld:
                     value = self.answer(user, task.item)
                     count += submitted(user, task, value, f"key-{self.world.keys}")
         return count
-
-    def _answered(self, name: str, arguments: Sequence[object], take: Callable[[], Any]) -> Any:
-        """A step in which people and experts answer, as the draws have them err."""
-        people = [user.pk for user in [*self.world.annotators, *self.experts]]
-        told = [*arguments, people, len(self.experts), self.world.truth, self.error, self.draws.getstate()]
-        found, state = self.world.step(name, told, lambda: [take(), self.draws.getstate()])
-        self.draws.setstate(state)
-        return found
 
     def asked(self, run: Run) -> Run:
         """The same run once the expert's part of the calibration set waits for her. Past the queue, people
@@ -112,7 +100,14 @@ class ExpertWorld:
         return run
 
     def _fill(self, batch: WorkBatch) -> None:
-        self._answered("fill", [batch], lambda: self._fill_now(batch))
+        def fill() -> list[object]:
+            self._fill_now(batch)
+            return [self.draws.getstate()]
+
+        people = [user.pk for user in [*self.world.annotators, *self.experts]]
+        told = [batch, people, self.world.truth, self.error, self.draws.getstate()]
+        (state,) = self.world.step("fill", told, fill)
+        self.draws.setstate(state)
 
     def _fill_now(self, batch: WorkBatch) -> None:
         users = {user.pk: user for user in [*self.world.annotators, *self.experts]}
