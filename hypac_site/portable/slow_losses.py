@@ -5,13 +5,13 @@ The check looks them up. Of what is not known yet it notes the pairs; then all t
 these are computed, and it begins again.
 """
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from annotation.errors import HypacError
+from routing.common.computed_losses import key_of_pair
 from routing.core.losses import LossCodeError, LossError, LossUnavailableError, make_loss
 from routing.core.losses.looked_up import Lookup, Pair, looked_up
 from routing.core.messages import CoreError
@@ -32,15 +32,15 @@ class SlowLosses:
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, float | None] = {}
-        self._missing: dict[bytes, None] = {}
+        self._known: dict[str, float | None] = {}
+        self._missing: dict[str, None] = {}
         self._texts = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - one for all passes
 
     def lookup_for(self, run: Run) -> Lookup:
         def lookup(name: str, params: str, pairs: Sequence[Pair]) -> dict[Pair, float | None]:
             found = {}
             for pair in pairs:
-                key = hashlib.sha256(json.dumps([name, params, *pair]).encode()).digest()
+                key = key_of_pair(name, params, pair)
                 if key in self._known:
                     found[pair] = self._known[key]
                 elif key not in self._missing:

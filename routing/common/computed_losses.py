@@ -64,7 +64,7 @@ def _found(project: Project, name: str, params: str, pairs: Sequence[Pair]) -> d
     new: list[ComputedLoss] = []
     wanted: dict[str, datetime] = {}
     for start in range(0, len(pairs), AT_ONCE):
-        keys = {_key(name, params, pair): pair for pair in pairs[start : start + AT_ONCE]}
+        keys = {key_of_pair(name, params, pair): pair for pair in pairs[start : start + AT_ONCE]}
         rows = project.computed_losses.filter(pair__in=list(keys))
         there = {row[0]: row[1:] for row in rows.values_list("pair", "value", "computed_at", "asked_at")}
         found |= {keys[key]: value for key, (value, computed, _asked) in there.items() if computed}
@@ -82,7 +82,8 @@ def _found(project: Project, name: str, params: str, pairs: Sequence[Pair]) -> d
     return found
 
 
-def _key(name: str, params: str, pair: Pair) -> str:
+def key_of_pair(name: str, params: str, pair: Pair) -> str:
+    """Of the loss of one pair, whatever project it is in."""
     return hashlib.sha256(json.dumps([name, params, *pair]).encode()).hexdigest()
 
 
