@@ -84,7 +84,8 @@ def _lock_work(run: Run) -> None:
     """The expert's work comes first, then requests: whoever asks about an item locks it in any case, and two
     who took them in another order would wait for each other.
     """
-    list(WorkBatch.objects.select_for_update(no_key=True).filter(pk=run.expert_routed_batch_id))
+    if run.expert_routed_batch_id is not None:
+        WorkBatch.objects.select_for_update(no_key=True).get(pk=run.expert_routed_batch_id)
 
 
 def _leave_undecided(run: Run, item: int) -> None:
