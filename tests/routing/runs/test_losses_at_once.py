@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from routing.common import computed_losses
-from routing.common.computed_losses import KIND, have_computed, known_losses
+from routing.common.computed_losses import KIND, have_computed, key_of_pair, known_losses
 from routing.models import Run
 from testbed.worlds import make_world
 from tests.annotation.projects.test_project_locks import beside
@@ -49,7 +49,7 @@ def test_the_same_losses_may_be_wanted_in_any_order(settings: Any, monkeypatch: 
     monkeypatch.setattr(computed_losses, "AT_ONCE", 1)
     run = make_world(40).start(m=20, loss=PATH)
     pairs = [("cat", "dog"), ("dog", "cat")]
-    pairs.sort(key=lambda pair: computed_losses._key(run.loss, "{}", pair))
+    pairs.sort(key=lambda pair: key_of_pair(run.loss, "{}", pair))
 
     before = timezone.now() - timedelta(hours=20)
     if again:
