@@ -30,6 +30,7 @@ from hypac_site.portable.maps import Maps, People, active_account, resolved, sto
 from hypac_site.portable.slow_losses import MissingLossesError, SlowLosses
 from hypac_site.portable.tables import Row, travelling
 from hypac_site.portable.verifying import verified_certificates, verify_rest, verify_runs
+from routing.common.sql import analyse_tables
 from routing.delivery.parts import READ, RECORD
 from routing.models import Certificate
 from routing.runs.waiting_for_losses import resume_runs
@@ -147,6 +148,8 @@ def _stored_at_once(
         last = tables.pop(Certificate)  # nothing refers to it
         for table in tables.values():
             rows += _copied(table, files.placed(table, table.rows(archive, maps)))
+        # Else PostgreSQL may go through all answers for each route: minutes for a thousand items.
+        analyse_tables(*tables)
         project = Project.objects.get(pk=number)
         verify_runs(project, losses)
         rows += _copied(last, list(verified_certificates(project, last.rows(archive, maps), losses)))

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 from django.db.models import BigIntegerField, Func, Model, QuerySet, TextField, Value
 from django.db.models.sql.compiler import SQLCompiler
 
@@ -28,14 +29,25 @@ def insert_select(model: type[Model], fields: tuple[str, ...], rows: QuerySet[An
         return int(cursor.rowcount)
 
 
-def analyse_tables(*models: type[Model]) -> None:
+def analyse_tables(*models: type[Model], new: int | None = None) -> None:
     """Have PostgreSQL look at tables into which many rows have come, so that it plans the next statements for
     them: it would do so by itself, a minute later. Locks out no reader and no writer.
+
+    `new`: how many came into each; those for which that is little are left, as they would be then.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             for model in models:
-                cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")
+                table = connection.ops.quote_name(model._meta.db_table)
+                if new is None or new > _little(cursor, table):
+                    cursor.execute(f"ANALYZE {table}")
+
+
+def _little(cursor: CursorWrapper, table: str) -> float:
+    """The threshold of autovacuum, by its default settings."""
+    cursor.execute("SELECT reltuples FROM pg_class WHERE oid = %s::regclass", [table])
+    (rows,) = cursor.fetchone()  # -1: it was never looked at
+    return 50 + 0.1 * max(rows, 0)
 
 
 def _column(field: Any) -> str:

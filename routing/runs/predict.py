@@ -36,7 +36,7 @@ from routing.sources.mends import reader_for
 
 # Items that are read from the database at a time.
 PAGE = 1_000
-# After so many answers the database is told to look at them before it plans a statement over them.
+# Ids in one statement.
 MANY = 10_000
 
 
@@ -160,8 +160,7 @@ def predict_missing(
         money = BudgetReservation(context, frozen_source, stage)
     predicting = _Predicting(context, frozen_source, ids, stage=stage, money=money, done=done + there)
     predicting.run()
-    if left >= MANY:
-        analyse_tables(Prediction, ItemScore)
+    analyse_tables(Prediction, ItemScore, new=left)
     return predicting.done - done
 
 
