@@ -20,12 +20,12 @@ LOGGED_OUT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class OpenIDProvider:
-    def __init__(self, port: int, app: flask.Flask) -> None:
+    def __init__(self, port: int, app: flask.Flask, http: httpx.Client) -> None:
         self.issuer = f"http://localhost:{port}"
-        self._app = app
+        self._app, self._http = app, http
 
     def knows(self, sub: str, **claims: Any) -> None:
-        httpx.put(f"{self.issuer}/users/{sub}", json=claims).raise_for_status()
+        self._http.put(f"{self.issuer}/users/{sub}", json=claims).raise_for_status()
 
     def log_in(self, client: Client, sub: str, *, wanted: str = "") -> HttpResponse:
         """The whole way there and back; what the site answers at its end."""
@@ -35,7 +35,7 @@ class OpenIDProvider:
         """Where the provider sends the browser once `sub` has logged in there."""
         there = client.get("/sign-on/", {"next": wanted} if wanted else {})
         assert there.status_code == 302, there.content
-        answer = httpx.post(there["Location"], data={"sub": sub})
+        answer = self._http.post(there["Location"], data={"sub": sub})
         assert answer.status_code == 302, answer.text
         return answer.headers["Location"].removeprefix("http://testserver")
 
@@ -60,5 +60,5 @@ class OpenIDProvider:
 
 @contextmanager
 def openid_provider() -> Iterator[OpenIDProvider]:
-    with run_server_in_thread(require_nonce=True) as server:
-        yield OpenIDProvider(server.server_port, cast(Any, server).app)
+    with run_server_in_thread(require_nonce=True) as server, httpx.Client() as http:
+        yield OpenIDProvider(server.server_port, cast(Any, server).app, http)
