@@ -76,7 +76,7 @@ $(LLM)/.installed: requirements.txt requirements-llm-cpu.txt
 	fi
 	@echo "Installing the packages of requirements-llm-cpu.txt into $(LLM) (some minutes, 4 GB) ..."
 	@$(call install_torch)
-	@$(BIN)/python -m pip install --quiet --no-deps -r requirements-llm-cpu.txt || { \
+	@$(BIN)/python -m pip install --quiet --no-compile --no-deps -r requirements-llm-cpu.txt || { \
 		echo "The CPU build of vLLM cannot be installed here; what pip says above tells why." >&2; \
 		exit 1; \
 	}
@@ -91,8 +91,8 @@ $(LABEL_STUDIO)/.installed: $(VENV)/.installed
 # PyPI has no CPU builds of PyTorch: where the indexes that pip is set up with lack it, its makers' own is asked.
 define install_torch
 torch=$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-llm-cpu.txt); \
-$(BIN)/python -m pip install --quiet --no-deps "$$torch" 2>/dev/null || \
-PIP_INDEX_URL=https://download.pytorch.org/whl/cpu $(BIN)/python -m pip install --quiet --no-deps "$$torch"
+$(BIN)/python -m pip install --quiet --no-compile --no-deps "$$torch" 2>/dev/null || \
+PIP_INDEX_URL=https://download.pytorch.org/whl/cpu $(BIN)/python -m pip install --quiet --no-compile --no-deps "$$torch"
 endef
 
 # Keeps an environment whose pip works, replaces any other. A candidate is tried, not only found: a version manager

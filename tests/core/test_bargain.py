@@ -16,6 +16,8 @@ from routing.core.experiment.run import run
 from routing.core.experiment.settings import Settings
 from tests.core.tables import made_up
 
+pytestmark = pytest.mark.costly
+
 ALPHA = 0.05
 
 

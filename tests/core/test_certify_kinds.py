@@ -16,6 +16,8 @@ from routing.core.plan import Plan
 from routing.core.route import route
 from tests.core.worlds import at, calibration_of, plan_of, policies
 
+pytestmark = pytest.mark.costly
+
 LOSS = make_loss("zero_one")
 
 

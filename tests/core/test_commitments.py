@@ -34,6 +34,8 @@ from routing.core.verify import verify
 from tests.core.certificates import DRAWN, ENTROPY, IDS, SIZE, make_run
 from tests.core.worlds import plan_of
 
+pytestmark = pytest.mark.costly
+
 PROVENANCE = {"project": "digits", "run": 3, "sources": [{"name": "A"}, {"name": "B"}]}
 
 

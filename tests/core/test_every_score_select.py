@@ -26,6 +26,8 @@ from routing.core.pilot import PilotData
 from routing.core.plan import Plan
 from tests.core.worlds import plan_of
 
+pytestmark = pytest.mark.costly
+
 CHEAP = ("0.0004", "0.005", "1")
 DEAR = ("0.03", "0.15", "1")
 SIZE = 1200

@@ -16,6 +16,8 @@ from routing.core.losses import LOSSES, LossError, losses_of, make_loss, sorts_l
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
 
+pytestmark = pytest.mark.costly
+
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "tests.core.own_losses"
 NEEDED = {"cosine_distance": {"embedder": f"{OWN}:embed"}, "measured_elsewhere": {"measure": "mine 1.0"}}

@@ -19,17 +19,17 @@ with connection.cursor() as cursor:
 
 TIMEOUT = """
 from django.db import connection, transaction
-from annotation.common.query_timeout import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, limit_query_time
 def setting(name):
     with connection.cursor() as cursor:
         cursor.execute(f"SHOW {name}")
         return cursor.fetchone()[0]
 with transaction.atomic():
-    with at_most(60, enable_bitmapscan="off"):
+    with limit_query_time(60, enable_bitmapscan="off"):
         print(setting("statement_timeout"), setting("enable_bitmapscan"))
     print(setting("statement_timeout"), setting("enable_bitmapscan"))
     try:
-        with at_most(0.05), connection.cursor() as cursor:
+        with limit_query_time(0.05), connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(30)")
     except TookTooLongError:
         print("too long,", setting("statement_timeout"))

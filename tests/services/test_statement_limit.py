@@ -8,7 +8,7 @@ from tests.services.conftest import Site
 
 SETTING = """
 from django.db import connection, transaction
-from annotation.common.query_timeout import at_most
+from annotation.common.query_timeout import limit_query_time
 def setting():
     with connection.cursor() as cursor:
         cursor.execute("SHOW statement_timeout")
@@ -28,7 +28,7 @@ make_items(project, 3)
 client = Client(headers={"host": "localhost"})
 client.force_login(project.created_by)
 with transaction.atomic():
-    with at_most(60):
+    with limit_query_time(60):
         print(setting())
     print(setting())
 with in_snapshot(lambda: iter([setting()])) as found:

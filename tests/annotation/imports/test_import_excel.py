@@ -160,7 +160,9 @@ class TestNames:
             preview(stored_file=stored)
         for text, read_as in (("id,text\n1,a\n2,b\n", "csv_comma"), ('{"id": 1}\n', "jsonl")):
             assert preview(stored_file=store(project, text, f"table{ending}")).format == read_as
-        _, told, said = (ROOT / "docs/importing.md").read_text().partition("A text that is no CSV, TSV or JSON is")
+        _, told, said = (
+            (ROOT / "docs/importing.md").read_text().partition("A text that is no CSV, TSV or JSON is")
+        )
         assert told
         assert f"`{ending.lower()}`" in said.partition(";")[0]
 

@@ -17,6 +17,8 @@ from annotation.models import Job
 from testbed.factories import make_project
 from tests.support import child_environment
 
+pytestmark = pytest.mark.costly
+
 SPILLED = failures.Failure("spilled", lambda params: gettext("Log out") + f" {params['litres']}")
 
 

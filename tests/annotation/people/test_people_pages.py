@@ -19,7 +19,7 @@ from annotation.ports import routing_port
 from hypac_site.logs import HideTokens
 from testbed.factories import PASSWORD, add_member, made_account, make_items, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 GOOD = "a-long-enough-4711"
 ACCOUNT = {"username": "carl", "password": GOOD, "again": GOOD}
 

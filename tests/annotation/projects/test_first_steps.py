@@ -12,7 +12,7 @@ from routing.runs.plan_options import loss_of
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def page_of(client, name: str, *args: object) -> str:

@@ -18,7 +18,7 @@ from routing.runs.measure import discard_measurement, start_measurement
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def seen(world: World):

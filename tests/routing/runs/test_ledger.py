@@ -11,7 +11,7 @@ from routing.runs.ledger import ledger, spent_before
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def make_run(project, number: int, items: list[Item], *, target: str = "dataset", drawn: bool = True) -> Run:

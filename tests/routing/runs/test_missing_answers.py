@@ -19,7 +19,7 @@ from tests.routing.runs.test_script_commands import PLAN, ended, run as run_comm
 from tests.routing.sources.test_sent_answers_runs import world_of_uploaded
 from tests.routing.sources.test_usability import TYPED
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 FIELDS = {"epsilon": "0.1", "alpha": "0.1", "m": 40, "p": "0.9", "anyway": True}
 SAID = "for 2 items that the run would cover (“t3”, “t7”), and none can follow once it has begun."
 

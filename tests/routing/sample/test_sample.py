@@ -11,7 +11,7 @@ from routing.overview.queries import read_overview
 from routing.sample.make import ITEMS, KIND
 from testbed.factories import made_account, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture
