@@ -30,10 +30,12 @@ PYTHON ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# Python compiles what is imported when it is; half of the time went into compiling all that is installed.
+PIP_QUICKLY := --quiet --no-compile
 # Where it is set, each of the many processes that tests start compiles all of the code anew: most of their time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-llm demo demo-llm serve quick test test-slow test-browser test-services test-sqlite test-postgres test-llm test-label-studio test-image coverage coverage-all lint format types check messages screenshots fuzz fuzz-api ci clean
+.PHONY: help setup setup-llm demo demo-llm serve quick test test-long test-slow test-browser test-services test-sqlite test-postgres test-llm test-label-studio test-image coverage coverage-all lint format types check messages screenshots fuzz fuzz-api ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -48,13 +50,13 @@ setup: $(VENV)/.installed-dev ## Make .venv with everything for development and 
 $(VENV)/.installed: requirements.txt
 	@$(call ensure_venv)
 	@echo "Installing the packages of requirements.txt into $(VENV) (a minute or two the first time) ..."
-	@$(BIN)/python -m pip install --quiet -r requirements.txt
+	@$(BIN)/python -m pip install $(PIP_QUICKLY) -r requirements.txt
 	@touch $@
 
 $(VENV)/.installed-dev: requirements.txt requirements-dev.txt
 	@$(call ensure_venv)
 	@echo "Installing the packages of requirements-dev.txt into $(VENV) (a minute or two the first time) ..."
-	@$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	@$(BIN)/python -m pip install $(PIP_QUICKLY) -r requirements-dev.txt
 	@touch $(VENV)/.installed $@
 
 # The engine for `make demo-llm` and for the tests against a real server: some gigabytes, and one processor kind only.
@@ -76,7 +78,7 @@ $(LLM)/.installed: requirements.txt requirements-llm-cpu.txt
 	fi
 	@echo "Installing the packages of requirements-llm-cpu.txt into $(LLM) (some minutes, 4 GB) ..."
 	@$(call install_torch)
-	@$(BIN)/python -m pip install --quiet --no-compile --no-deps -r requirements-llm-cpu.txt || { \
+	@$(BIN)/python -m pip install $(PIP_QUICKLY) --no-deps -r requirements-llm-cpu.txt || { \
 		echo "The CPU build of vLLM cannot be installed here; what pip says above tells why." >&2; \
 		exit 1; \
 	}
@@ -85,14 +87,14 @@ $(LLM)/.installed: requirements.txt requirements-llm-cpu.txt
 $(LABEL_STUDIO)/.installed: $(VENV)/.installed
 	@$(VENV)/bin/python -m venv $(LABEL_STUDIO)
 	@echo "Installing label-studio $(LABEL_STUDIO_VERSION) into $(LABEL_STUDIO) (some minutes, 1 GB) ..."
-	@$(LABEL_STUDIO)/bin/python -m pip install --quiet label-studio==$(LABEL_STUDIO_VERSION)
+	@$(LABEL_STUDIO)/bin/python -m pip install $(PIP_QUICKLY) label-studio==$(LABEL_STUDIO_VERSION)
 	@touch $@
 
 # PyPI has no CPU builds of PyTorch: where the indexes that pip is set up with lack it, its makers' own is asked.
 define install_torch
 torch=$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-llm-cpu.txt); \
-$(BIN)/python -m pip install --quiet --no-compile --no-deps "$$torch" 2>/dev/null || \
-PIP_INDEX_URL=https://download.pytorch.org/whl/cpu $(BIN)/python -m pip install --quiet --no-compile --no-deps "$$torch"
+$(BIN)/python -m pip install $(PIP_QUICKLY) --no-deps "$$torch" 2>/dev/null || \
+PIP_INDEX_URL=https://download.pytorch.org/whl/cpu $(BIN)/python -m pip install $(PIP_QUICKLY) --no-deps "$$torch"
 endef
 
 # Keeps an environment whose pip works, replaces any other. A candidate is tried, not only found: a version manager
@@ -145,7 +147,10 @@ quick: setup ## Run what is fast, in a minute: no browser, no servers, nothing c
 	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "not costly and $(NOT_ALONE)" -q $(PYTEST_ARGS)
 
 test: setup ## Run the tests; those with browsers, servers and many whole runs have commands of their own
-	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "$(NOT_ALONE) and not ($(DEAR_RUNS))" $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "$(NOT_ALONE) and not long and not ($(DEAR_RUNS))" $(PYTEST_ARGS)
+
+test-long: setup ## Run what takes ten seconds a module, and needs nothing else
+	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "long and $(NOT_ALONE)" $(PYTEST_ARGS)
 
 test-sqlite: setup ## Run the dear ones of the tests about the database, on SQLite
 	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "$(NOT_ALONE) and $(DEAR_RUNS)" $(PYTEST_ARGS)

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_ADDRESS")
 Made = TypeVar("Made")
 COSTLY = re.compile(r"^pytestmark = .*?pytest\.mark\.costly", re.MULTILINE)
-COSTLY_SECONDS = 3.0  # of a machine with nothing else to do
+COSTLY_SECONDS = 2.0  # of a machine with nothing else to do
 # Markers that stand in the module of a test, wherever one has them.
-MARKED_IN_MODULES = {"database", "llm", "label_studio", "slow"}
+MARKED_IN_MODULES = {"database", "llm", "label_studio", "long", "slow"}
 CHANGES_WHAT_STEPS_DO = {
     "caplog",
     "django_capture_on_commit_callbacks",

@@ -11,8 +11,6 @@ import pytest
 
 from routing.core.messages import TEMPLATES
 
-pytestmark = pytest.mark.costly
-
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("annotation", "hypac_site", "routing")
 WORDS = {"broken_by", "error", "error_in_words", "invalid_reasons", "message", "msg", "reason", "sentence"}

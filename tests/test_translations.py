@@ -21,8 +21,6 @@ from routing.core.targets import TARGETS
 from tests import messages
 from tests.support import missing
 
-pytestmark = pytest.mark.costly
-
 LOCALE = messages.ROOT / "locale"
 # %(name)s with its conversion, %s, and {name} of sentences that are filled in by str.format or by a script.
 PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]|%[sd]|(?<!\{)\{\w*\}(?!\})|\{\{ ?\w+ ?\}\}|%%")

@@ -22,7 +22,7 @@ from routing.core.plan import Plan, validate
 from routing.core.rules.split_fixed_sequence import first_part
 from tests.core.worlds import policies
 
-pytestmark = [pytest.mark.costly, pytest.mark.no_cover]
+pytestmark = [pytest.mark.costly, pytest.mark.long, pytest.mark.no_cover]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -26,7 +26,7 @@ from routing.core.verify import verify
 from testbed.settings import plan_of
 from tests.core.expert_runs import ExpertRun
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.long]
 
 Files = tuple[bytes, bytes]
 Change = Callable[[dict[str, Any]], object]

@@ -14,7 +14,7 @@ import pytest
 from testbed.enumeration import draws_of, enumerate_cell, false_share, place, tiny_plan
 from tests.core.worlds import policies
 
-pytestmark = [pytest.mark.costly, pytest.mark.no_cover]
+pytestmark = [pytest.mark.costly, pytest.mark.long, pytest.mark.no_cover]
 
 RULES = ("fixed_sequence", "multi_chain", "split_fixed_sequence")
 

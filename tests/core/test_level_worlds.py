@@ -17,7 +17,7 @@ from routing.core.rules import RULES
 from testbed.known_truth import SETTINGS, Scored
 from testbed.level import SECOND_SEED, Cell, Count, Job, certifying_cells, failed, limit, run_job
 
-pytestmark = [pytest.mark.costly, pytest.mark.no_cover]
+pytestmark = [pytest.mark.costly, pytest.mark.long, pytest.mark.no_cover]
 
 SEED = 2024
 # Draws a world of the slow test; benchmarks/validity.py counts the level with 2,000 and more.

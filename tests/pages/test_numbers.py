@@ -21,7 +21,7 @@ from tests.pages.test_access import (
     world,  # noqa: F401 - fixture
 )
 
-pytestmark = [pytest.mark.costly]
+pytestmark = [pytest.mark.costly, pytest.mark.long]
 
 TOO_LARGE = (2**63, 2**64, 10**30, -(2**64))
 # The same number in another form, or none: an address has one form alone.

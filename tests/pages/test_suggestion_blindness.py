@@ -16,7 +16,7 @@ from testbed.factories import add_member, make_items
 from testbed.worlds import Answers, World, make_world
 from tests.pages.test_access import API, PAGES, address
 
-pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 SECRET = "zzmodelzz"
 WORDS = Answers(

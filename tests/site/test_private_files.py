@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from hypac_site import environment, private_files
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
 USE = """

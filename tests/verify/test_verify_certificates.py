@@ -22,7 +22,7 @@ from tests.core.expert_runs import ExpertRun
 from tests.core.test_every_score_certificate import CHEAP, DEAR, make_run
 from tests.verify.reports import found_in
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.long]
 
 DATA = Path(__file__).parents[1] / "core" / "data"
 NO_LEDGER = "the ledger of alpha: the certificate holds none"

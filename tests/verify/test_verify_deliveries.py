@@ -17,7 +17,7 @@ from testbed.forgeries import WITHOUT_MEANING, forged, put_right, random_edit, r
 from tests.conftest import Stored
 from tests.verify.reports import Files, found_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 EDITS = 10
 """Of each kind: 200 in all; benchmarks/verify.py makes thousands."""

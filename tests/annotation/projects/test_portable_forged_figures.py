@@ -18,7 +18,7 @@ from routing.models import Certificate
 from tests.annotation.projects.portable import Lines, forged
 from tests.annotation.projects.test_portable_hostile import _made, good, refused  # noqa: F401
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 Change = Callable[[Lines], Any]
 CERTIFICATE, COMMITMENT, DRAW = "routing.certificate", "routing.commitment", "routing.draw"

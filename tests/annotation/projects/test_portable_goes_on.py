@@ -50,7 +50,7 @@ from tests.routing.runs import test_final_audit
 from tests.routing.runs.slow_loss import PATH, SLOW, Slow, compute_all
 from tests.verify.reports import found_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 class TestGoingOn:

@@ -27,7 +27,7 @@ from tests.annotation.projects.portable import Lines, forged
 from tests.annotation.projects.portable_world import everything
 from tests.conftest import Stored
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 PROJECT, ITEM, LABEL = (
     "tables/annotation.project.jsonl",

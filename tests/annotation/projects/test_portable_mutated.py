@@ -21,7 +21,7 @@ from hypac_site.portable.values import Wrong, row_in
 from tests.annotation.projects.portable import Lines, forged, json_columns, lines_of, table_of
 from tests.annotation.projects.test_portable_hostile import _made, good  # noqa: F401
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 NESTED: Any = None
 for _ in range(DEEPEST + 1):

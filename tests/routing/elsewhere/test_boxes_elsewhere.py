@@ -26,7 +26,7 @@ from tests.boxes_story import SIZE, regions, sides_of, world_of_boxes
 from tests.verify.reports import found_in
 
 __all__ = ["storage"]
-pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 def work(client, world, **query):

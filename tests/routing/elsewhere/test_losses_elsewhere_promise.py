@@ -33,7 +33,7 @@ from testbed.measured import (
 from testbed.queue_answers import submitted
 from tests.verify.reports import found_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 @pytest.mark.parametrize("rule", ["fixed_sequence", "every_score", "split_fixed_sequence"])

@@ -23,7 +23,7 @@ from tests.routing.elsewhere.test_boxes_elsewhere import (
 from tests.routing.sources.sending import problems, sent, uploaded
 
 __all__ = ["storage"]
-pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 @pytest.mark.parametrize(("loss", "epsilon"), [("mask_dice", "0.15"), ("masks_right", "0.1")])

@@ -13,7 +13,7 @@ from routing.models import Run
 from routing.runs.queries import run_report
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 OWN = "tests.routing.runs.own_loss:HALF"
 ASK = {"p": None, "p_column": "ask"}
 RULES = {

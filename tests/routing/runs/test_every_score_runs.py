@@ -24,7 +24,7 @@ from routing.runs.usable_answers import reaches
 from routing.sources.manage import save_source
 from testbed.worlds import CHOICES, SETS, World, make_world, rows_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 RULE = "every_score"
 PLAN = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 60}

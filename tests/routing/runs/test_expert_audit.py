@@ -15,7 +15,7 @@ from routing.runs.expert.audit import audit_state
 from testbed.experts import ExpertWorld
 from testbed.worlds import CHOICES
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 def test_the_audit_warns_when_people_err_more_than_was_accepted(client_of):

@@ -16,7 +16,7 @@ from routing.runs.expert.requests import ask_about, hand_over
 from testbed.experts import ExpertWorld
 from testbed.worlds import CHOICES
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 Why = ExpertRequest.Why
 EACH = 2

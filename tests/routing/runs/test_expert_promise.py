@@ -23,7 +23,7 @@ from testbed.experts import ExpertWorld
 from testbed.factories import add_member
 from testbed.worlds import CHOICES, Answers, rows_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from testbed.factories import add_member
 from testbed.worlds import CHOICES, rows_of
 from tests.everywhere import told_anywhere
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 @pytest.mark.parametrize("share", ["1", "0.5", "0.3"])

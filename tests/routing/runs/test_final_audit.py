@@ -22,7 +22,7 @@ from routing.runs.ledger import ledger
 from testbed.experts import ExpertWorld
 from testbed.worlds import CHOICES, rows_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 PLAN = {
     "m": 110,

@@ -13,7 +13,7 @@ from routing.runs.plan import outlook_of_plan
 from routing.runs.plan_options import plan_options
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 PLAN = {"epsilon": "10", "alpha": "10", "target": "dataset", "m": "120", "p": "1"}
 
 

@@ -23,7 +23,7 @@ from routing.visibility import view_permission
 from tests.routing.runs.test_expert_blindness import LABEL, Desk
 from tests.routing.runs.test_later_audit import a_run, take
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 class LaterDesk(Desk):

@@ -24,7 +24,7 @@ from tests.routing.runs import test_later_audit
 from tests.routing.runs.test_later_items import a_run, take
 from tests.routing.runs.test_resume import dying, kill_and_take_over
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 def test_what_people_labelled_meanwhile_is_not_asked_again_for_the_audit(monkeypatch) -> None:

@@ -21,7 +21,7 @@ from routing.runs.route import route
 from routing.runs.spending import paid_by, savings
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 
 def test_a_run_cannot_be_started_twice():

@@ -22,7 +22,7 @@ from testbed.experts import ExpertWorld
 from testbed.factories import add_member
 from testbed.worlds import rows_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 OPEN = (WorkItem.State.OPEN, WorkItem.State.LEASED)
 

@@ -29,7 +29,7 @@ from testbed.factories import add_member
 from testbed.worlds import CHOICES, World, files_of, make_world
 from tests.conftest import Stored
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 DIFFER = "Two of our people differ on "
 NOT_KNOWN = "How often two of our people differ is not known here"
 

@@ -20,7 +20,7 @@ from routing.runs.route import route
 from testbed.experts import ExpertWorld
 from tests.conftest import Stored
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 NOT_COUNTED = "People's own mistakes are not counted"
 COUNTED = "Mistakes of models and of people are counted"

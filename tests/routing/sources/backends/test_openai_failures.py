@@ -16,7 +16,7 @@ from testbed.scripted_replies import completion, failure
 from testbed.scripted_server import Reply, ScriptedServer
 from tests.routing.sources.backends.asking import KEY, answers, collected, items, open_api
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.long]
 
 
 def score_of(answer, name="logits"):
