@@ -17,7 +17,7 @@ WAITING = -n $$($(BIN)/python -c "import os; print(min(8, os.cpu_count() + 1))")
 WITH_SERVERS := tests/browser tests/client tests/services
 WITHOUT_SERVERS := $(WITH_SERVERS:%=--ignore=%)
 NOT_ALONE := not slow and not llm and not label_studio
-# Whole runs, one after another, and half of all time: `make test-postgres` has them, as CI does, and `make test-sqlite`.
+# Whole runs, one after another: `make test-postgres` has them, as CI does, and `make test-sqlite`.
 DEAR_RUNS := costly and database and not sqlite
 
 # Options to pass on: make demo DEMO_ARGS=--exit, make test PYTEST_ARGS="-k queue", make serve SERVE_ARGS="..."
@@ -30,7 +30,7 @@ PYTHON ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
-# Python compiles what is imported when it is; half of the time went into compiling all that is installed.
+# Python compiles what is imported when it is; to compile all that is installed takes as long as to install it.
 PIP_QUICKLY := --quiet --no-compile
 # Where it is set, each of the many processes that tests start compiles all of the code anew: most of their time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -144,13 +144,13 @@ serve: $(VENV)/.installed ## Start the web server, the worker and the reconciler
 # --- Tests ------------------------------------------------------------------------------------------------------
 
 quick: setup ## Run what is fast, in a minute: no browser, no servers, nothing costly
-	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "not costly and $(NOT_ALONE)" -q $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "not costly and not long and $(NOT_ALONE)" -q $(PYTEST_ARGS)
 
 test: setup ## Run the tests; those with browsers, servers and many whole runs have commands of their own
 	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "$(NOT_ALONE) and not long and not ($(DEAR_RUNS))" $(PYTEST_ARGS)
 
 test-long: setup ## Run what takes ten seconds a module, and needs nothing else
-	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "long and $(NOT_ALONE)" $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "long and not database and $(NOT_ALONE)" $(PYTEST_ARGS)
 
 test-sqlite: setup ## Run the dear ones of the tests about the database, on SQLite
 	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "$(NOT_ALONE) and $(DEAR_RUNS)" $(PYTEST_ARGS)

@@ -2,7 +2,7 @@
 
 The settings read the environment when they are first imported. It is therefore cleared here of what a
 developer's shell may hold, and points to a folder of its own; only DATABASE_URL is kept, so that
-`DATABASE_URL=postgres://... make test` runs the same suite on PostgreSQL. Without it the database is an
+`DATABASE_URL=postgres://... make test` runs the same tests on PostgreSQL. Without it the database is an
 SQLite file in that folder: threads and child processes can open it, the latter by HYPAC_VAR alone.
 """
 

@@ -147,9 +147,10 @@ def _stored_at_once(
         tables = {model: Table(model, names) for model in travelling()}
         last = tables.pop(Certificate)  # nothing refers to it
         for table in tables.values():
-            rows += _copied(table, files.placed(table, table.rows(archive, maps)))
-        # Else PostgreSQL may go through all answers for each route: minutes for a thousand items.
-        analyse_tables(*tables)
+            copied = _copied(table, files.placed(table, table.rows(archive, maps)))
+            # Else PostgreSQL may go through all answers for each route: a thousand items took 50 s.
+            analyse_tables(table.model, new=copied)
+            rows += copied
         project = Project.objects.get(pk=number)
         verify_runs(project, losses)
         rows += _copied(last, list(verified_certificates(project, last.rows(archive, maps), losses)))

@@ -31,16 +31,17 @@ def insert_select(model: type[Model], fields: tuple[str, ...], rows: QuerySet[An
 
 def analyse_tables(*models: type[Model], new: int | None = None) -> None:
     """Have PostgreSQL look at tables into which many rows have come, so that it plans the next statements for
-    them: it would do so by itself, a minute later. Locks out no reader and no writer.
+    them: it would do so by itself, a minute after they are committed. Locks out no reader and no writer, and
+    waits for nobody; within a transaction others cannot look at these tables until its end.
 
-    `new`: how many came into each; those for which that is little are left, as they would be then.
+    `new`: how many rows came into each by this call; a table for which that is little is left to PostgreSQL.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             for model in models:
                 table = connection.ops.quote_name(model._meta.db_table)
                 if new is None or new > _little(cursor, table):
-                    cursor.execute(f"ANALYZE {table}")
+                    cursor.execute(f"ANALYZE (SKIP_LOCKED) {table}")
 
 
 def _little(cursor: CursorWrapper, table: str) -> float:

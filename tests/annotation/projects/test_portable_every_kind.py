@@ -25,7 +25,7 @@ from tests.routing.by_people import people
 from tests.routing.elsewhere import test_labelled_elsewhere as elsewhere
 from tests.routing.runs import test_overlap
 
-pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 # The others differ in nothing that is looked at here.

@@ -170,6 +170,7 @@ class TestGoingOn:
         fresh = make_project()
         assert project_named(Run(project=fresh, number=1)) == fresh.slug
 
+    @pytest.mark.database
     def test_a_run_with_an_expert(self, tmp_path: Path) -> None:
         """From its calibration on there; then with its final audit, and all tables that such runs have."""
         here = test_final_audit.world(error=0.0)
@@ -193,6 +194,7 @@ class TestGoingOn:
         found = found_in(tmp_path / "d", files_of(Delivery.objects.get(run__project=last)))
         assert (found.code, found.faults) == (0, "")
 
+    @pytest.mark.database
     def test_a_run_goes_on_that_waits_for_losses(self, settings: Any, tmp_path: Path) -> None:
         """No export waits for the job that computes them; what is undecided is decided there."""
         settings.HYPAC_LOSSES = [PATH]
@@ -242,6 +244,7 @@ class TestGoingOn:
         assert not Project.objects.filter(slug="there").exists()
         assert import_project(path=target, owner=owner, slug="there").project.runs.get().certificate.holds
 
+    @pytest.mark.database
     def test_slow_losses_are_computed_while_nothing_is_stored(
         self, settings: Any, monkeypatch: Any, tmp_path: Path
     ) -> None:
@@ -289,6 +292,7 @@ class TestGoingOn:
             import_project(path=target, owner=owner, slug="elsewhere")
         assert not Project.objects.filter(slug="elsewhere").exists()
 
+    @pytest.mark.database
     def test_a_run_whose_losses_are_being_measured(self, tmp_path: Path) -> None:
         world = world_of_meshes(80)
         run = world.calibrated(**PLAN, m=40, epsilon="0.3")

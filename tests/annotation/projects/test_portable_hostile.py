@@ -326,6 +326,7 @@ class TestRows:
         change, words = ROWS[case]
         refused(forged(good, tmp_path / "p.zip", change), words)
 
+    @pytest.mark.database
     def test_what_the_database_refuses(self, good: Path, tmp_path: Path) -> None:
         """Labels of one work item twice: the files, which come first, go as well."""
 
@@ -374,6 +375,7 @@ class TestAllOrNothing:
         with pytest.raises(InputError, match="short name"):
             import_project(path=good, owner="owner-here", slug=slug)
 
+    @pytest.mark.database
     @pytest.mark.parametrize("error", [DatabaseError("full"), OSError("full"), KeyboardInterrupt()])
     def test_an_end_in_the_middle(
         self, good: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException

@@ -152,6 +152,7 @@ FOLLOWING = {
 }
 
 
+@pytest.mark.database
 def test_what_is_let_in_breaks_no_page(good: Path, tmp_path: Path) -> None:  # noqa: F811
     """One value for each column of JSON that may be any, all in one file."""
     found = let_in(good)

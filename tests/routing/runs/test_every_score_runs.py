@@ -210,6 +210,7 @@ def test_what_nobody_can_label_goes_where_the_policy_sends_it() -> None:
         assert (row.label is None) == (by_item[item.pk] == 3)
 
 
+@pytest.mark.database
 def test_the_budget_stops_the_analysis_and_once_raised_it_goes_on(monkeypatch) -> None:
     world = make_world(600, error=UNLIKE, **DEAR)
     # The pool, the pilot, and a few calls of the dear model.
@@ -235,6 +236,7 @@ def test_the_budget_stops_the_analysis_and_once_raised_it_goes_on(monkeypatch) -
     verifies(run)
 
 
+@pytest.mark.database
 def test_a_worker_that_is_killed_while_it_routes_goes_on_where_it_was(monkeypatch) -> None:
     monkeypatch.setattr(every_score_runs, "PART", 100)
     world = make_world(600, error=UNLIKE, **DEAR)

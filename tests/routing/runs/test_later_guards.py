@@ -49,6 +49,7 @@ def test_what_people_labelled_meanwhile_is_not_asked_again_for_the_audit(monkeyp
     assert later_audit_state(run).audited == 80
 
 
+@pytest.mark.database
 def test_what_was_paid_earlier_counts_while_an_intake_is_not_finished(monkeypatch) -> None:
     world = make_world(60)
     earlier = world.start(target="population", m=20)

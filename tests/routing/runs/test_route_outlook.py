@@ -19,7 +19,7 @@ from testbed.experts import ExpertWorld
 from testbed.worlds import World, make_world
 
 Decided = Callable[..., Run]
-pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def seen(run: Run) -> RouteOutlook:
