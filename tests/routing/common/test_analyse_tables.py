@@ -36,8 +36,8 @@ def looked_at(asked: list[str]) -> list[str]:
 
 def test_a_project_that_comes_in_is_looked_at_before_it_is_computed_again(tmp_path: Path) -> None:
     """On a database without statistics a thousand items took 50 s, of which one statement took 48."""
-    world = make_world(120)
-    world.complete(m=20)
+    world = make_world(200)
+    world.complete()
     file = tmp_path / "project.zip"
     export_project(slug=world.project.slug, target=file)
     asked = statements(lambda: import_project(path=file, owner=world.manager.username, slug="other"))
