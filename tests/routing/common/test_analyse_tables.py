@@ -47,6 +47,7 @@ def test_a_project_that_comes_in_is_looked_at_before_it_is_computed_again(tmp_pa
         looked_at(asked)
     )
     assert max(looks) < min(computed)
+    assert asked.index("SET LOCAL enable_nestloop = off") < min(looks)
 
 
 def test_few_new_rows_are_left_to_postgres_and_many_are_not() -> None:
@@ -61,6 +62,10 @@ def test_few_new_rows_are_left_to_postgres_and_many_are_not() -> None:
     analyse_tables(Source)
     assert looked_at(statements(lambda: analyse_tables(Source, new=149))) == []
     assert looked_at(statements(lambda: analyse_tables(Source, new=151))) == ["routing_source"]
+    sources(2000, 12_000)
+    analyse_tables(Source)
+    assert looked_at(statements(lambda: analyse_tables(Source, new=999))) == []
+    assert looked_at(statements(lambda: analyse_tables(Source, new=1001))) == ["routing_source"]
 
 
 @pytest.mark.django_db(transaction=True)
