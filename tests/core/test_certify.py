@@ -19,6 +19,8 @@ from routing.core.plan import PlanError
 from routing.core.route import first_usable_source, route
 from tests.core.worlds import at, calibration_of, make_world, plan_of, policies
 
+pytestmark = pytest.mark.costly
+
 LOSS = make_loss("zero_one")
 
 

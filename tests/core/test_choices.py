@@ -19,6 +19,8 @@ from routing.core.rules import RULES
 from routing.core.targets import TARGETS
 from tests.core.worlds import plan_of
 
+pytestmark = pytest.mark.costly
+
 MIXES = list(product(TARGETS.names(), (True, False)))
 
 

@@ -19,6 +19,8 @@ from routing.core.rules.fixed_sequence import Verdict
 from routing.core.targets import TARGETS
 from routing.core.targets.dataset import nested_levels
 
+pytestmark = pytest.mark.costly
+
 Floats = NDArray[np.float64]
 
 SMALL = [

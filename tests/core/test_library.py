@@ -12,6 +12,8 @@ import pytest
 
 import routing.core as core
 
+pytestmark = pytest.mark.costly
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/experiment.md").read_text(encoding="utf-8")
 EXAMPLE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -15,6 +15,8 @@ from hypac_verify.masks import same_masks
 from routing.core.losses import LossError, alike_by, losses_of, make_loss
 from routing.core.losses.masks import dice, read_masks
 
+pytestmark = pytest.mark.costly
+
 Runs = list[int]
 HALVES = [8, 8]
 """Of an image of 4 x 4 the columns on the right."""

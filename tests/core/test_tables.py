@@ -9,6 +9,8 @@ from scipy import stats
 from testbed.draws import Draw
 from testbed.known_truth import DATA, SETTINGS, Table, available
 
+pytestmark = pytest.mark.costly
+
 LEAST = {"ImageNet": 0.39, "MATH-L5": 0.14, "GSM8K": 0.63}
 """Least mean net saving over the draws below, target "dataset"."""
 DRAWS = 20

@@ -21,6 +21,8 @@ from hypac_site.middleware import ZONE_COOKIE, ReaderMiddleware
 from testbed.factories import make_items
 from testbed.worlds import make_world
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture(autouse=True)
 def as_it_was():

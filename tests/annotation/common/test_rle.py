@@ -10,6 +10,8 @@ from hypothesis import given, settings, strategies as st
 from annotation.task_types import brush, rle
 from tests.masks_story import runs
 
+pytestmark = pytest.mark.costly
+
 # A stroke with the brush of Label Studio 1.23.2 on an image of 320 x 240, packed by its editor.
 STROKE = (
     "AASwADkb////AOqvYBGXcE8wCM/j7I/+PsjjYxTgnGARi0fdf/4/aOojMeCbYBG14f/48WNV4JpgEb1if/j1o1fgmWARk+L/"

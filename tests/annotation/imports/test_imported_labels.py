@@ -23,7 +23,7 @@ from testbed.factories import add_member, make_project, make_user
 from tests.annotation.imports.test_imports import problems_of, storage, store
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

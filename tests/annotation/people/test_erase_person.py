@@ -41,7 +41,7 @@ from routing.models import SavedView
 from testbed.factories import PASSWORD, add_member, make_items, make_project, make_user
 from tests.everywhere import told_anywhere
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 NAME, ADDRESS, FIRST = "gwendolyn", "gwen.d@example.org", "Guinevere"
 

@@ -9,7 +9,7 @@ from annotation.models import AuditEvent, Job, Project
 from testbed.factories import add_member, make_items, make_project, make_user, remove_deleted
 from tests.annotation.apis import Api, problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

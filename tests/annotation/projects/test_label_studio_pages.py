@@ -12,7 +12,7 @@ from annotation.people.tokens import make_token
 from tests.annotation.imports.test_import_pages import text, upload
 from tests.label_studio_story import CONFIG, MODEL, results
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 SECRET = "what somebody else said"
 TASKS = [
     {

@@ -29,7 +29,7 @@ from testbed.factories import add_member, make_items, make_project, make_user
 from testbed.worlds import Answers, files_of, make_world
 from tests.annotation.labelling.test_annotate import fields
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 ROOT = Path(__file__).resolve().parents[3]
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 TEMPLATE = """

@@ -16,6 +16,8 @@ from routing.demo import model_servers, sums
 from routing.demo.people import _button_named, _Page
 from routing.demo.scene import content_key
 
+pytestmark = pytest.mark.costly
+
 RESULT = {"+": int.__add__, "-": int.__sub__, "x": int.__mul__}
 HOSTS = ("127.0.0.1:1", "127.0.0.1:2")
 

@@ -10,7 +10,7 @@ from routing.items.saved_views import MOST
 from routing.models import SavedView
 from testbed.factories import add_member, make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

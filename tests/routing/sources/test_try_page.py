@@ -8,7 +8,7 @@ from testbed.scripted_server import Reply
 from tests.routing.sources.test_source_pages import add, client, do, fields, page, project, server, url_of
 
 __all__ = ["client", "project", "server"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_answers_to_an_older_prompt_are_marked(client, project, server) -> None:
