@@ -32,7 +32,7 @@ def insert_select(model: type[Model], fields: tuple[str, ...], rows: QuerySet[An
 def analyse_tables(*models: type[Model], new: int | None = None) -> None:
     """Have PostgreSQL look at tables into which many rows have come, so that it plans the next statements for
     them: it would do so by itself, a minute after they are committed. Locks out no reader and no writer, and
-    waits for nobody; within a transaction others cannot look at these tables until its end.
+    waits for nobody who looks at them meanwhile.
 
     `new`: how many rows came into each by this call; a table for which that is little is left to PostgreSQL.
     """
