@@ -303,7 +303,7 @@
 
   // --- Events -----------------------------------------------------------------------------------------------
 
-  const ready = () => desk.isReady() && !stopped;
+  const ready = () => !stopped && desk.isReady();
   const tooEarly = () => desk.takeOutEarly() && tell(word.wordEarly, true);
 
   area.addEventListener("click", (event) => {
@@ -374,7 +374,7 @@
   labelling.onlyHere(`hypac-labelling-${word.name}`, () => {
     stopped = true;
     outbox.close();
-    desk.draftNow();
+    desk.forget();
     const note = document.createElement("div");
     note.className = "card empty";
     note.setAttribute("role", "alert");

@@ -7,7 +7,16 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 from annotation.labelling import queue
 from annotation.models import Draft, Label, Skip, WorkItem
 from testbed.factories import PASSWORD, add_member, make_items
-from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown
+from tests.browser.test_labelling import (
+    annotator,
+    ask,
+    open_page,
+    project,
+    ready,
+    shown,
+    time_goes_on,
+    time_stops,
+)
 from tests.browser.test_labelling_outbox import give, held, nothing_kept
 
 __all__ = ["annotator", "open_page", "project"]
@@ -144,3 +153,21 @@ def test_only_the_window_that_was_opened_last_labels(open_page, context, project
     page.get_by_role("button", name="Label here").click()
     ready(page)
     expect(other.get_by_text("in another window now")).to_be_visible()
+
+
+def test_a_window_that_is_left_as_an_item_appears_stops_without_an_error(
+    open_page, context, project, annotator
+) -> None:
+    ask(project, make_items(project, 6))
+    context.clock.install()
+    page = open_page(annotator)
+    held(page, 2)
+    time_stops(page)  # what has just appeared takes no answer yet
+    give(page, "1")
+    other = context.new_page()
+    other.goto(page.url)
+    expect(page.get_by_role("alert").get_by_text("in another window now")).to_be_visible()
+    page.clock.run_for(1000)
+    page.keyboard.press("2")
+    time_goes_on(other)
+    assert [label.value for label in Label.objects.all()] == ["cat"]
