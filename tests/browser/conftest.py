@@ -58,12 +58,15 @@ def _program() -> str:
 EXPECTED = ("Failed to load resource", "htmx:afterRequest", "htmx:sendAbort", "htmx:sendError")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """One browser for the tests of a module; each test gets its own context, as if its own fresh profile."""
+    """One browser for all tests of a process; each test gets its own context, as if its own fresh profile.
+
+    To start one, with its driver, costs as much of the processor as to open ten pages.
+    """
     program = _program()
     # Playwright's synchronous interface keeps an event loop running in this thread, and Django then refuses
-    # database queries there, though nothing here is asynchronous. It is allowed only while the browser runs.
+    # database queries there, though nothing here is asynchronous.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         with sync_playwright() as playwright:

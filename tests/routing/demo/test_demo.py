@@ -5,6 +5,7 @@
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.costly
 
 RESULT = {"+": int.__add__, "-": int.__sub__, "x": int.__mul__}
 HOSTS = ("127.0.0.1:1", "127.0.0.1:2")
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_pool_keeps_the_truth_apart_and_is_the_same_each_time(tmp_path: Path) -> None:
@@ -88,6 +90,20 @@ def test_each_demonstration_has_its_own_folder_and_keeps_its_ports(
     os.environ["HYPAC_VAR"] = str(tmp_path)
     environment.use_demo_folder("demo-llm", model_servers=2)
     assert os.environ["HYPAC_PRIVATE_HOSTS"].split(",") == hosts
+
+
+def test_its_sessions_have_a_cookie_of_their_own(tmp_path: Path) -> None:
+    """A browser sends what one port of a host has set to all others: a log-in here must end none there."""
+    show = "from hypac_site import settings; print(getattr(settings, 'SESSION_COOKIE_NAME', 'sessionid'))"
+
+    def shown(**variables: str) -> str:
+        kept = {**os.environ, "HYPAC_VAR": str(tmp_path), **variables}
+        done = subprocess.run(
+            [sys.executable, "-c", show], cwd=ROOT, env=kept, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    assert [shown(), shown(HYPAC_DEMO="demo")] == ["sessionid", "demo-sessionid"]
 
 
 def test_without_vllm_one_sentence_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
