@@ -8,8 +8,14 @@ from testbed import servers
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = Path(os.environ.get("HYPAC_TEST_LLM_MODELS") or ROOT / "routing" / "demo" / "llm" / "models")
-# Of all processes with an engine: little memory, no look at the hub.
-ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
+# Of all processes with an engine: little memory, no look at the hub, and no threads that spin while they
+# wait for each other over models so small.
+ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "OMP_NUM_THREADS": "1",
+}
 OPTIONS = ("--dtype", "float32", "--max-model-len", "128", "--enforce-eager", "--max-num-seqs", "32")
 
 

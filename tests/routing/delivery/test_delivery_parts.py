@@ -24,7 +24,7 @@ from testbed.factories import make_items
 from testbed.worlds import NUMBERS, SETS, World, files_of, make_world
 from tests.routing.runs.test_script_commands import ended, run as run_command
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 Lines = dict[str, dict[str, Any]]
 
 
@@ -64,6 +64,7 @@ def add_items(world: World, count: int) -> None:
 
 
 class TestSince:
+    @pytest.mark.database
     def test_it_holds_what_is_new_and_with_the_other_one_it_is_the_whole(self, routed) -> None:
         world, run = routed
         base = made(world, run)
@@ -165,6 +166,7 @@ class TestSince:
             assert part.rows == waiting
             assert all(line["label"] is not None for line in lines_of(part).values())
 
+    @pytest.mark.database
     def test_it_is_the_same_bytes_each_time_and_however_it_is_read(self, routed, monkeypatch) -> None:
         world, run = routed
         base = made(world, run)
@@ -242,6 +244,7 @@ class TestSince:
 
 
 class TestFilters:
+    @pytest.mark.database
     @pytest.mark.parametrize(
         ("filters", "matches"),
         [

@@ -26,7 +26,7 @@ from routing.runs.ledger import linked_ledger, spent_before
 from testbed.experts import ExpertWorld
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 ROUND = "0f" * 32
 
 
@@ -53,6 +53,7 @@ def verified(run: Run) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.database
 def test_hashes_are_those_of_the_documents_and_of_what_was_there(world) -> None:
     run = world.calibrating(m=60)
     for one in run.commitments.all():
@@ -153,6 +154,7 @@ def test_a_run_with_an_expert_does_so_too() -> None:
     assert first["reference"]["roster"] == document["reference"]["roster"]
 
 
+@pytest.mark.database
 def test_answers_that_came_after_the_second_one_are_named() -> None:
     world = make_world(
         600,
@@ -215,6 +217,7 @@ class TestANonce:
         assert refused.value.where == "value"
         assert waits_for_value(run)
 
+    @pytest.mark.database
     def test_it_is_given_once(self, world) -> None:
         run = self.waiting(world)
         give_value(run=run, user=world.manager, value="heads, said the stranger")
@@ -290,6 +293,7 @@ class TestABeacon:
 class TestKills:
     """A worker that dies between two steps leaves what another one goes on from."""
 
+    @pytest.mark.database
     @pytest.mark.parametrize("step", ["commit_before_draw", "draw_calibration_set", "commit_before_labels"])
     def test_another_worker_makes_nothing_twice(self, world, monkeypatch, step) -> None:
         from routing.runs import start
@@ -317,6 +321,7 @@ class TestKills:
         assert run.state == Run.State.CALIBRATING
 
 
+@pytest.mark.database
 def test_neither_can_be_changed_nor_the_ledger(world) -> None:
     run = world.calibrating(m=60)
     for change in (

@@ -32,7 +32,7 @@ from routing.runs.spending import paid_by
 from testbed.factories import add_member
 from testbed.worlds import CHOICES, World, files_of, make_world, rows_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 WORSE = (lambda u: 0.9, lambda u: 0.9)
 """What the models err on later items, after a drift."""
@@ -53,6 +53,7 @@ def take(world: World, run: Run) -> Run:
     return run
 
 
+@pytest.mark.database
 def test_a_share_is_marked_and_labelled_blind_by_people() -> None:
     world, run = a_run("0.3")
     later = {item.pk for item in world.arrive(300)}
@@ -106,6 +107,7 @@ def test_what_differs_is_counted_and_what_goes_to_people_does_not() -> None:
     assert run.audit_found["logs"] == pytest.approx(process.logs)
 
 
+@pytest.mark.database
 def test_the_audit_waits_for_what_is_before_and_counts_anew_after_a_correction(monkeypatch) -> None:
     monkeypatch.setattr(audits, "AT_ONCE", 3)
     world, run = a_run()
@@ -194,6 +196,7 @@ def test_an_alarm_marks_the_run_and_ends_what_is_taken_in(client_of) -> None:
     assert "they carry no certificate" in files["README.md"].decode()
 
 
+@pytest.mark.database
 def test_an_alarm_as_items_are_taken_in_leaves_nothing_to_wait_for(monkeypatch) -> None:
     world, run = a_run()
     world.arrive(20)
@@ -276,6 +279,7 @@ def _label_and_see_kinds(world: World, run: Run, count: int) -> list[bool]:
     return kinds
 
 
+@pytest.mark.database
 def test_what_is_audited_comes_among_what_goes_to_people() -> None:
     world, run = a_run("0.5", epsilon=Decimal("0.05"))
     world.arrive(200)
@@ -302,6 +306,7 @@ def test_where_one_is_ahead_of_the_others_both_kinds_stay_mixed(monkeypatch) -> 
     assert _changes(kinds) > rare / 2
 
 
+@pytest.mark.database
 def test_mixing_takes_one_query_more() -> None:
     world, run = a_run("0.5")
     world.arrive(60)

@@ -32,7 +32,7 @@ from testbed.worlds import World, files_of, make_world, rows_of
 from tests.routing.runs.test_every_score_runs import follows_the_policy
 from tests.routing.runs.test_resume import dying, dying_after, kill_and_take_over
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 
 EVERY_SCORE = {"rule": "every_score"}
 CHEAP = {"costs": ("0.004", "0.04"), "human_cost": "1", "error": (lambda u: 0.8 * u, lambda u: 0.1 * u)}
@@ -98,6 +98,7 @@ def test_later_items_go_where_the_certified_policy_sends_them(made, rule) -> Non
     assert {rows[item.external_id].run for item in later} == {run.number}
 
 
+@pytest.mark.database
 def test_taken_in_twice_adds_nothing() -> None:
     world, run = a_run()
     world.arrive(60)
@@ -128,6 +129,7 @@ def test_what_comes_later_still_is_taken_in_by_itself() -> None:
     assert run.state == Run.State.COMPLETE
 
 
+@pytest.mark.database
 @pytest.mark.parametrize(
     ("target", "name", "how", "at"),
     [
@@ -293,6 +295,7 @@ def test_a_model_that_changes_meanwhile_stops_the_job() -> None:
     assert run.later_size == 0
 
 
+@pytest.mark.database
 def test_which_items_are_taken_in() -> None:
     """None that a person labelled, that was measured, or that is in another run's pool."""
     world, run = a_run()
@@ -340,6 +343,7 @@ def test_a_run_that_certified_nothing_takes_nothing_in() -> None:
         take_in(run=run, user=world.manager)
 
 
+@pytest.mark.database
 def test_one_at_a_time_and_not_beside_another_run() -> None:
     world, run = a_run()
     world.arrive(300)
@@ -365,6 +369,7 @@ def test_a_new_run_leaves_out_what_was_taken_in() -> None:
     assert set(other.pool_items.values_list("item", flat=True)) == {item.pk for item in fresh}
 
 
+@pytest.mark.database
 def test_a_later_intake_cannot_be_changed() -> None:
     world, run = a_run()
     world.arrive(10)

@@ -30,7 +30,7 @@ from testbed.worlds import CHOICES, World, make_world
 from tests.conftest import Stored
 from tests.routing.runs.test_pipeline import delivered
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly, pytest.mark.long]
 State = WorkItem.State
 PLAN = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 60, "p": Decimal("0.9")}
 
@@ -123,6 +123,7 @@ def routed(world: World, run: Run) -> Run:
     return run
 
 
+@pytest.mark.database
 def test_a_run_with_overlap_from_plan_to_verified_delivery(tmp_path) -> None:
     world = make_crowd()
     run = calibrated(world)
@@ -264,6 +265,7 @@ def test_without_overlap_a_certificate_says_nothing_of_it() -> None:
 
 
 class TestAfterTheLock:
+    @pytest.mark.database
     def test_a_correction_that_leaves_the_record_breaks_nothing(self, crowd: tuple[World, Run]) -> None:
         world, run = crowd
         settlement = run.calibration_batch.settlements.filter(method="majority").first()
@@ -361,6 +363,7 @@ class TestTheRest:
         row = next(row for row in rows if row["item_id"] == work_item.item.external_id)
         assert (row["asked"], row["label"]) == (True, None)
 
+    @pytest.mark.database
     def test_a_cancelled_run_leaves_what_is_not_settled_to_the_next_pool(self) -> None:
         from routing.runs.cancel import cancel_run
 
