@@ -363,7 +363,7 @@ CONTENT_SECURITY_POLICY = {
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_HTTPONLY = True
-if _demo := environment.text("HYPAC_DEMO"):
+if _demo := os.environ.get("HYPAC_DEMO"):  # by environment.use_demo_folder, and no setting
     # Browsers keep cookies by host, whatever the port: a log-in here must not end one at a site beside it.
     SESSION_COOKIE_NAME = f"{_demo}-sessionid"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
