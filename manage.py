@@ -24,6 +24,7 @@ def main() -> None:
         import django
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import ManagementUtility, execute_from_command_line
+        from django.db import DatabaseError
     except ImportError as error:
         sys.exit(f"Django cannot be imported ({error}). Run `make setup`, then use .venv/bin/python.")
     try:
@@ -34,6 +35,22 @@ def main() -> None:
             execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:  # a setting: its words say all
         sys.exit(str(error))
+    except DatabaseError as error:
+        if "--traceback" in sys.argv or not (words := what_the_database_lacks()):
+            raise
+        sys.exit(f"{str(error).strip()}\n{words}")
+
+
+def what_the_database_lacks() -> str:
+    """What is the matter with the whole of it, its tables missing, say; "" where nothing is."""
+    from django.conf import settings
+
+    from hypac_site.version import of_database
+
+    found = list(of_database())
+    if found and "NAME" in (database := settings.DATABASES["default"]) and not database.get("HOST"):
+        found.append(f"It is {database['NAME']}; HYPAC_VAR names the folder of another one.")
+    return "\n".join(found)
 
 
 if __name__ == "__main__":

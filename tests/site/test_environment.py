@@ -83,6 +83,27 @@ def test_a_site_with_a_key_of_one_character_does_not_start(tmp_path: Path) -> No
     assert "DJANGO_SECRET_KEY can be guessed" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("", ["no such table", "The database is empty: run manage.py migrate", "hypac.sqlite3; HYPAC_VAR"]),
+        ("postgres://a:secret@127.0.0.1:1/b", ["refused", "see DATABASE_URL, and whether it runs"]),
+    ],
+)
+def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url: str, words) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "deliver", "project", "1", "--user", "owner"],
+        cwd=ROOT,
+        env={**os.environ, "HYPAC_VAR": str(tmp_path), "DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert all(one in done.stderr for one in words), done.stderr
+    assert not any(one in done.stderr for one in ("Traceback", "secret"))
+
+
 def test_processes_that_start_together_make_one_key(monkeypatch, tmp_path: Path) -> None:
     """The file is never there and empty: whoever is slower reads the whole key of the other."""
     monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)
