@@ -7,6 +7,7 @@ from annotation.imports.check import check_import
 from annotation.imports.columns import ColumnMapping
 from annotation.models import Item, Job, Project, StoredFile
 from testbed.factories import make_image, make_project
+from tests.annotation.imports.test_import_pages import ROWS, text, upload
 from tests.annotation.imports.test_importers import make_zip
 from tests.annotation.imports.test_imports import BY_TEXT, CSV, counts, import_file, storage, store
 
@@ -77,3 +78,12 @@ def test_the_first_problems_are_named(project) -> None:
     assert (check.unusable, len(check.problems)) == (9, import_check.SHOWN_PROBLEMS)
     assert check.problems[0][0] == "line 2, column “text”"
     assert check.first is None
+
+
+def test_the_page_does_not_propose_what_cannot_be_imported(owner, project) -> None:
+    path, proposed = upload(owner, project, ROWS), '<button type="submit" id="import-now">'
+    assert proposed in text(owner.get(path))
+    page = text(owner.post(path, {"text_column": [""], "format": "csv_comma", "do": "look"}))
+    assert "note error" in page
+    assert proposed not in page
+    assert '<button type="submit" id="import-now" class="secondary">' in page
