@@ -36,7 +36,9 @@ def main() -> None:
     except ImproperlyConfigured as error:  # a setting: its words say all
         sys.exit(str(error))
     except DatabaseError as error:
-        if "--traceback" in sys.argv or not (words := what_the_database_lacks()):
+        # A migration that fails leaves such a database behind: there its own error says more.
+        own = {"--traceback", "migrate", "restore", "move"} & set(sys.argv)
+        if own or not (words := what_the_database_lacks()):
             raise
         sys.exit(f"{str(error).strip()}\n{words}")
 
@@ -48,8 +50,8 @@ def what_the_database_lacks() -> str:
     from hypac_site.version import of_database
 
     found = list(of_database())
-    if found and "NAME" in (database := settings.DATABASES["default"]) and not database.get("HOST"):
-        found.append(f"It is {database['NAME']}; HYPAC_VAR names the folder of another one.")
+    if found and not os.environ.get("DATABASE_URL"):
+        found.append(f"It is in {settings.VAR_DIR}; HYPAC_VAR names the folder of another one.")
     return "\n".join(found)
 
 

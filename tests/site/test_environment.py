@@ -86,7 +86,7 @@ def test_a_site_with_a_key_of_one_character_does_not_start(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("", ["no such table", "The database is empty: run manage.py migrate", "hypac.sqlite3; HYPAC_VAR"]),
+        ("", ["no such table", "The database is empty: run manage.py migrate", "HYPAC_VAR names the folder"]),
         ("postgres://a:secret@127.0.0.1:1/b", ["refused", "see DATABASE_URL, and whether it runs"]),
     ],
 )
