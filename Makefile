@@ -194,11 +194,12 @@ coverage: setup ## Run the tests of the statistical core; below 95 % of its bran
 	@$(PYTEST) $(PARALLEL) tests/core -m "$(NOT_ALONE) and no_cover" $(PYTEST_ARGS)
 
 # Which test ran which line stands in .coverage-all, for benchmarks/mutants.py. What runs in processes of its own is
-# not seen, so tests of browsers and servers would add little. ROOT measures another checkout with its own tests.
+# not seen, so tests of browsers and servers would add little. No states are put back, so their own tests are left
+# out. ROOT measures another checkout with its own tests.
 ROOT ?= .
 coverage-all: setup ## Measure the branches of all packages that the tests run, and which test runs which line
 	@cd $(ROOT) && HYPAC_TEST_STATES=0 COVERAGE_FILE=.coverage-all $(CURDIR)/$(PYTEST) $(PARALLEL) --ignore=tests/browser \
-		--ignore=tests/services --cov=annotation --cov=routing --cov=hypac_site --cov-branch --cov-context=test \
+		--ignore=tests/services --ignore=tests/test_states.py --cov=annotation --cov=routing --cov=hypac_site --cov-branch --cov-context=test \
 		--cov-config=$(CURDIR)/pyproject.toml --cov-report=term:skip-covered $(PYTEST_ARGS)
 	@cd $(ROOT) && COVERAGE_FILE=.coverage-all $(CURDIR)/$(BIN)/coverage json --quiet -o - \
 		--rcfile=$(CURDIR)/pyproject.toml | $(CURDIR)/$(BIN)/python -c "import json, sys; t = json.load(sys.stdin)['totals']; \

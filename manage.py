@@ -36,21 +36,21 @@ def main() -> None:
     except ImproperlyConfigured as error:  # a setting: its words say all
         sys.exit(str(error))
     except DatabaseError as error:
-        # A migration that fails leaves such a database behind: there its own error says more.
-        own = {"--traceback", "migrate", "restore", "move"} & set(sys.argv)
-        if own or not (words := what_the_database_lacks()):
+        # Commands that make the tables find such a database: their own error says more.
+        makes_tables = sys.argv[1:2] in (["migrate"], ["restore"], ["move"])
+        if makes_tables or "--traceback" in sys.argv or not (words := what_the_database_lacks()):
             raise
         sys.exit(f"{str(error).strip()}\n{words}")
 
 
 def what_the_database_lacks() -> str:
-    """What is the matter with the whole of it, its tables missing, say; "" where nothing is."""
+    """Why no command can work with it, such as missing tables; "" where nothing is wrong."""
     from django.conf import settings
 
     from hypac_site.version import of_database
 
     found = list(of_database())
-    if found and not os.environ.get("DATABASE_URL"):
+    if found and settings.EMBEDDED:
         found.append(f"It is in {settings.VAR_DIR}; HYPAC_VAR names the folder of another one.")
     return "\n".join(found)
 

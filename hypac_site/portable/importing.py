@@ -209,8 +209,8 @@ def _no_limits() -> None:
             cursor.execute("SET LOCAL statement_timeout = 0")
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             # Of a project that came a moment ago PostgreSQL expects one row, and would go through all
-            # answers for each route: 1,000 items took 50 s. ANALYZE would help as much, but keep others
-            # from theirs until the end.
+            # answers for each route: 1,000 items took 50 s. ANALYZE would help as much, but nobody else
+            # could look at these tables so until the end.
             cursor.execute("SET LOCAL enable_nestloop = off")
             # Tables come behind those that they refer to: what is checked need not be kept for the end.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

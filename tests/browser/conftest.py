@@ -66,7 +66,8 @@ def chromium() -> Iterator[Browser]:
     """
     program = _program()
     # Playwright's synchronous interface keeps an event loop running in this thread, and Django then refuses
-    # database queries there, though nothing here is asynchronous.
+    # database queries there, though nothing here is asynchronous: for the rest of the process, and in those
+    # that its tests start.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         with sync_playwright() as playwright:

@@ -104,6 +104,21 @@ def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url
     assert not any(one in done.stderr for one in ("Traceback", "secret"))
 
 
+def test_a_command_that_makes_the_tables_keeps_its_own_error(tmp_path: Path) -> None:
+    """What is missing is what it would make: to be told to run it helps nobody."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--skip-checks"],
+        cwd=ROOT,
+        env={**os.environ, "HYPAC_VAR": str(tmp_path), "DATABASE_URL": "postgres://a:b@127.0.0.1:1/c"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "OperationalError" in done.stderr
+    assert "see DATABASE_URL" not in done.stderr
+
+
 def test_processes_that_start_together_make_one_key(monkeypatch, tmp_path: Path) -> None:
     """The file is never there and empty: whoever is slower reads the whole key of the other."""
     monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)

@@ -95,6 +95,7 @@ class TestGoingOn:
         page = client.get(f"/projects/{project.slug}/items/{item.pk}/").content.decode()
         assert "Model 1" not in page
 
+    @pytest.mark.database
     def test_a_job_that_was_cancelled_is_begun_again_there(self, tmp_path: Path) -> None:
         world = make_world(120)
         world.start(m=60)
@@ -111,6 +112,7 @@ class TestGoingOn:
         assert project.runs.get().state == Run.State.CALIBRATING
         assert world.project.runs.get().state == Run.State.PREPARING
 
+    @pytest.mark.database
     def test_jobs_keep_the_keys_that_have_them_done_once(self, tmp_path: Path) -> None:
         """Of a kind of change as it is; of another job with its number here; numbers of whatever else go."""
         project = make_project()

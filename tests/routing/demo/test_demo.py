@@ -99,7 +99,7 @@ def test_its_sessions_have_a_cookie_of_their_own(tmp_path: Path) -> None:
     def shown(**variables: str) -> str:
         kept = {**os.environ, "HYPAC_VAR": str(tmp_path), **variables}
         done = subprocess.run(
-            [sys.executable, "-c", show], cwd=ROOT, env=kept, capture_output=True, text=True
+            [sys.executable, "-c", show], cwd=ROOT, env=kept, capture_output=True, text=True, check=True
         )
         return done.stdout.strip()
 

@@ -353,6 +353,7 @@ def test_what_is_no_longer_as_it_was_committed_to_is_not_certified(world, monkey
     assert not Certificate.objects.filter(run=run).exists()
 
 
+@pytest.mark.database
 def test_answers_since_then_are_told_once_each_however_many_parts_are_read(world, monkeypatch) -> None:
     run = world.complete(m=60)
     whole = list(commitment_queries.answered_later(run))

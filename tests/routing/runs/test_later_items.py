@@ -168,6 +168,7 @@ def test_a_job_that_is_killed_goes_on_where_it_was(monkeypatch, target, name, ho
     assert len(set(Prediction.objects.values_list("item", "source"))) == Prediction.objects.count()
 
 
+@pytest.mark.database
 def test_what_is_not_finished_is_not_delivered(monkeypatch) -> None:
     world, run = a_run()
     later = world.arrive(50)
@@ -197,6 +198,7 @@ def test_what_is_not_finished_is_not_delivered(monkeypatch) -> None:
     assert item_history(world.project, access, later[0].pk).routes == []
 
 
+@pytest.mark.database
 @pytest.mark.parametrize("where", ["before the first model", "after it"])
 def test_nothing_is_spent_once_the_run_is_no_longer_valid(monkeypatch, where) -> None:
     world, run = a_run()
@@ -220,6 +222,7 @@ def test_nothing_is_spent_once_the_run_is_no_longer_valid(monkeypatch, where) ->
     assert set(stages) == (set() if name == "_freeze" else {"pool"})
 
 
+@pytest.mark.database
 def test_a_model_at_work_is_asked_no_more_once_the_run_is_no_longer_valid(monkeypatch) -> None:
     monkeypatch.setattr(context, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(Recorded, "in_flight", 10)

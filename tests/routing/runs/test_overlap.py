@@ -279,6 +279,7 @@ class TestAfterTheLock:
         run.refresh_from_db()
         assert run.invalid_reasons == []
 
+    @pytest.mark.database
     @pytest.mark.parametrize("which", ["calibration_batch", "routed_batch"])
     def test_one_that_opens_an_item_again_leaves_it_blank(self, which: str, crowd: tuple[World, Run]) -> None:
         world, run = crowd
