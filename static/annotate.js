@@ -52,6 +52,7 @@
     name: `hypac-outbox-${word.name}`,
     withEach(entry) {
       const fields = [["person", word.person]];
+      if (stopped) return [...fields, ["holding", ""], ["ahead", "no"]];
       // With nothing to look at, the answer brings what comes next, or the page that says that all is done.
       if (desk.holding().length || outbox.entries().length > 1) fields.push(["holding", held().join(",")]);
       if (entry.counts && answers % COUNTS_EVERY === 0) fields.push(["counts", "yes"]);
@@ -81,8 +82,7 @@
   function arrived(entry, { data, html }) {
     untroubled();
     if (html !== undefined) {
-      // Elsewhere nobody would see it.
-      if (stopped) return problem(word.wordNotTaken, entry.words);
+      if (stopped) return tellOf(html, entry); // the item belongs to another window now
       desk.setBusy(false);
       return show(html, entry);
     }
@@ -96,6 +96,12 @@
     desk.receive(data.ahead);
     takeCounts(data.counts);
     after(entry);
+  }
+
+  function tellOf(html, entry) {
+    const told = labelling.saidIn(new DOMParser().parseFromString(html, "text/html"));
+    if (told && !told.trouble) tell(told.text);
+    else problem(told ? told.text : word.wordNotTaken, entry.words);
   }
 
   // A page without work was made after whatever is still on its way, and says its counts itself.
@@ -373,18 +379,12 @@
 
   labelling.onlyHere(`hypac-labelling-${word.name}`, () => {
     stopped = true;
+    const lines = [word.wordElsewhere];
+    // The other window cannot see them.
+    if (!outbox.isLasting() && outbox.entries().length) lines.push(word.wordStillSending);
     outbox.close();
     desk.forget();
-    const note = document.createElement("div");
-    note.className = "card empty";
-    note.setAttribute("role", "alert");
-    const line = document.createElement("p");
-    line.textContent = word.wordElsewhere;
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: word.wordHere });
-    button.addEventListener("click", () => window.location.reload());
-    note.append(line, button);
-    area.replaceChildren(note);
+    area.replaceChildren(labelling.stoppedNote(lines, word.wordHere));
   });
 
   desk.take();

@@ -1,4 +1,5 @@
-"""Letters to people: stored in the transaction of what they tell, sent by `annotation.mail.sending`.
+"""Letters to people: stored here in the transaction of what they tell, written by `annotation.mail.letters`
+and sent by `annotation.mail.sending`.
 
 They are optional everywhere: where the server has no HYPAC_MAIL_URL nothing is stored, and nothing is missed.
 """
@@ -17,7 +18,10 @@ from annotation.models import Mail, Membership, Project, User
 
 CONFIRM, PASSWORD, INVITATION, WORK = "confirm", "password", "invitation", "work"
 # Of what happens in projects (annotation.common.events), what is told to those who lead one.
-TOLD = ("run.calibration_done", "run.audit_alarm", "certificate.broken", "annotator.paused", "job.failed")
+TOLD = (
+    *("run.calibration_done", "run.completed", "run.audit_alarm", "certificate.broken"),
+    *("annotator.paused", "job.failed"),
+)
 MINUTES = 10
 LEADERS = (Membership.Role.OWNER, Membership.Role.MANAGER)
 

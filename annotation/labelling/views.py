@@ -238,7 +238,13 @@ def _next(request: ProjectRequest, said: Flash, outcome: str = "stored") -> Http
         return redirected(request, None, said)  # the page it is redirected to claims
     if holding(request) is None:
         return show(request, queue.claim(project=request.access.project, user=request.user), said)
-    body: dict[str, Any] = {"outcome": outcome, "said": said.content, "ahead": cards(request)}
+    # A window that has stopped for another one sends what it still has, and wants nothing more.
+    wanted = request.POST.get("ahead") != "no"
+    body: dict[str, Any] = {
+        "outcome": outcome,
+        "said": said.content,
+        "ahead": cards(request) if wanted else [],
+    }
     if request.POST.get("counts") == "yes":
         body["counts"] = counts(request)
     return JsonResponse(body)

@@ -144,6 +144,13 @@ RUNS = {
         gettext_noop("%(project)s: run %(run)s can be analysed"),
         gettext_noop("All calibration labels of run %(run)s in %(project)s are there."),
     ),
+    "run.completed": (
+        gettext_noop("%(project)s: run %(run)s is complete"),
+        gettext_noop(
+            "Everything that run %(run)s in %(project)s sent to people is labelled. Its labels can be "
+            "delivered."
+        ),
+    ),
     "run.audit_alarm": (
         gettext_noop("%(project)s: an alarm in run %(run)s"),
         gettext_noop("The audit of run %(run)s in %(project)s found more errors than were accepted."),

@@ -249,8 +249,7 @@
       draftNow();
       const parsed = new DOMParser().parseFromString(html, "text/html");
       const node = document.adoptNode(parsed.getElementById("task"));
-      const line = parsed.getElementById("said");
-      const told = line && { text: line.textContent, trouble: Boolean(line.querySelector(".trouble")) };
+      const told = labelling.saidIn(parsed);
       const correcting = node.dataset.state === "correcting";
       if (withAnswer && state() === "item" && !correcting && !("typed" in node.dataset)) return told;
       if (!correcting) {

@@ -81,7 +81,7 @@
     function send() {
       window.clearTimeout(timer);
       const first = entries()[0];
-      if (underWay || !open || !first) return;
+      if (underWay || !first || (!open && store.isLasting())) return;
       underWay = { key: first.key, done: attempt(first) };
       on.changed();
     }
@@ -119,7 +119,12 @@
     return {
       push, replace, remove, send, flush, isUnderWay, entries,
       isLasting: store.isLasting,
-      close: () => { open = false; window.clearTimeout(timer); },
+      // From now on another window sends what is stored. What it cannot see is sent from here.
+      close() {
+        open = false;
+        if (store.isLasting()) window.clearTimeout(timer);
+        else store.leave();
+      },
     };
   };
 })();

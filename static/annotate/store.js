@@ -6,6 +6,7 @@
 
   labelling.store = (name, empty) => {
     let memory = null; // only where the browser refused to store it
+    let shared = true; // until what is stored under this name is another window's
 
     function read() {
       if (memory !== null) return memory;
@@ -17,6 +18,10 @@
     }
 
     function write(value) {
+      if (!shared) {
+        memory = value;
+        return;
+      }
       const nothing = Object.keys(value).length === 0;
       try {
         if (nothing) localStorage.removeItem(name);
@@ -27,7 +32,7 @@
       }
     }
 
-    return { read, write, isLasting: () => memory === null };
+    return { read, write, isLasting: () => memory === null, leave: () => { shared = false; } };
   };
 
   // Texts and ticks that were not given yet, by work item, for a week.

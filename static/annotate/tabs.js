@@ -19,4 +19,16 @@
       if (event.persisted) window.location.reload(); // it came back from the browser's memory, its items did not
     });
   };
+
+  // In the place of the item, in a window that has stopped.
+  labelling.stoppedNote = (lines, wordHere) => {
+    const note = document.createElement("div");
+    note.className = "card empty";
+    note.setAttribute("role", "alert");
+    const shown = lines.map((text) => Object.assign(document.createElement("p"), { textContent: text }));
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: wordHere });
+    button.addEventListener("click", () => window.location.reload());
+    note.append(...shown, button);
+    return note;
+  };
 })();

@@ -5,6 +5,12 @@
   const QUIET_MS = 900; // so long nothing is answered before it is said aloud
   const part = (id) => document.getElementById(id);
 
+  // What a part of the page that the server made says of what was sent; null where it says nothing.
+  labelling.saidIn = (parsed) => {
+    const line = parsed.getElementById("said");
+    return line && { text: line.textContent, trouble: Boolean(line.querySelector(".trouble")) };
+  };
+
   // `itemInWords` gives the text of the item that is shown.
   labelling.teller = ({ word, itemInWords, onConnection }) => {
     const troubles = labelling.store(`hypac-troubles-${word.name}`, []);

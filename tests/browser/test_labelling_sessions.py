@@ -127,6 +127,50 @@ def test_a_window_that_was_left_tells_what_became_of_the_answer_that_was_on_its_
     expect(page.locator("#problems")).to_contain_text("kept as a draft. Your answer was: cat")
 
 
+def test_a_window_that_was_left_tells_of_the_only_item_that_its_answer_was_stored(
+    open_page, context, project, annotator
+) -> None:
+    """With nothing to go on with, the answer is a part of the page, which nobody sees any more."""
+    ask(project, make_items(project, 1))
+    page = open_page(annotator)
+    on_their_way: list[Route] = []
+    context.route("**/annotate/submit/", lambda route: on_their_way.append(route))
+    with page.expect_request("**/annotate/submit/"):
+        give(page, "1")
+    other = context.new_page()
+    other.goto(page.url)
+    expect(page.get_by_role("alert").get_by_text("in another window now")).to_be_visible()
+    context.unroute("**/annotate/submit/")
+    on_their_way[0].continue_()
+    expect(page.locator("#said")).to_contain_text("Saved: cat")
+    expect(page.locator("#problems")).to_be_empty()
+
+
+def test_a_window_that_was_left_sends_what_the_browser_would_not_store(
+    open_page, context, project, annotator
+) -> None:
+    ask(project, make_items(project, 6))
+    context.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('full') }")
+    page = open_page(annotator)
+    held(page, 2)
+    context.route("**/annotate/submit/", lambda route: route.fulfill(status=503, body="later"))
+    texts = give(page, "1", "2")
+    expect(page.locator("#connection")).to_be_visible()
+    other = context.new_page()
+    other.goto(page.url)
+    note = page.get_by_role("alert").filter(has_text="in another window now")
+    expect(note).to_contain_text("in this window alone")
+    expect(page.locator("#unsent")).to_contain_text("2")
+    context.unroute("**/annotate/submit/")
+    expect(page.locator("#said")).to_contain_text("Saved: dog")
+    expect(page.locator("#unsent")).to_be_hidden()
+    labels = Label.objects.order_by("pk").values_list("item__text", "value")
+    assert list(labels) == list(zip(texts, ["cat", "dog"], strict=True))
+    # It took no further item for itself: those leased are before the other window.
+    ready(other)
+    assert WorkItem.objects.filter(state="leased").count() <= 3
+
+
 def test_only_the_window_that_was_opened_last_labels(open_page, context, project, annotator) -> None:
     ask(project, make_items(project, 6))
     page = open_page(annotator)
