@@ -15,7 +15,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
     try:
         if sys.argv[1:2] == ["demo"]:
-            from hypac_site.environment import use_demo_folder
+            from hypac_site.demo_folder import use_demo_folder
 
             if "--llm" in sys.argv:
                 use_demo_folder("demo-llm", model_servers=2)
@@ -24,7 +24,7 @@ def main() -> None:
         import django
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import ManagementUtility, execute_from_command_line
-        from django.db import DatabaseError
+        from django.db import DatabaseError, DataError, IntegrityError
     except ImportError as error:
         sys.exit(f"Django cannot be imported ({error}). Run `make setup`, then use .venv/bin/python.")
     try:
@@ -35,6 +35,8 @@ def main() -> None:
             execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:  # a setting: its words say all
         sys.exit(str(error))
+    except (DataError, IntegrityError):  # of what a command writes, whatever the tables are
+        raise
     except DatabaseError as error:
         # Commands that make the tables find such a database: their own error says more.
         makes_tables = sys.argv[1:2] in (["migrate"], ["restore"], ["move"])

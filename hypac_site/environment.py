@@ -5,9 +5,10 @@ import json
 import os
 import re
 import secrets
-import socket
 import tempfile
 import time
+import zoneinfo
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -21,6 +22,8 @@ HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,
 # Those of memberships, which settings cannot import.
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 RATE = re.compile(r"[1-9][0-9]{0,7}/(s|sec|m|min|h|hour|d|day)")
+DATABASES = ("postgres", "postgresql", "pgsql", "sqlite")
+LOG_LEVELS = ("INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL")
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 # Of a secret that nobody can guess, as Django's check `security.W009` has it.
 SECRET_CHARACTERS, DISTINCT_CHARACTERS = 50, 5
@@ -64,6 +67,42 @@ def days(name: str) -> int | None:
             f"{name}={found} is no number of days from 1 to {LONGEST_DAYS:,}. Leave it out to keep for ever."
         )
     return found
+
+
+def folder(name: str, default: Path) -> Path:
+    found = Path(text(name) or default).resolve()
+    if found.exists() and not found.is_dir():
+        raise ImproperlyConfigured(f"{name}: {found} is a file. Name a folder.")
+    return found
+
+
+def database_url(name: str, default: str) -> str:
+    """The address of a PostgreSQL or of a file of SQLite. It may hold a password, and is in no message."""
+    url = text(name) or default
+    scheme, found, rest = url.partition("://")
+    if not found or scheme not in DATABASES or (scheme == "sqlite" and not rest.startswith("/")):
+        raise ImproperlyConfigured(
+            f"{name}: write postgresql://user:password@host:5432/name, or leave it out: SQLite in HYPAC_VAR."
+        )
+    return url
+
+
+def time_zone(name: str) -> str:
+    zone = text(name) or "UTC"
+    if zone not in zoneinfo.available_timezones():
+        near = get_close_matches(zone, sorted(zoneinfo.available_timezones()), 1)
+        raise ImproperlyConfigured(
+            f"{name}={zone!r} is no time zone. Write one as {near[0] if near else 'Europe/Paris'}."
+        )
+    return zone
+
+
+def cookie_prefix(name: str) -> str:
+    """What the names of this site's cookies begin with, "" for nothing more than their own."""
+    given = text(name)
+    if given and not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", given):
+        raise ImproperlyConfigured(f"{name}={given!r}: write up to 40 letters and digits, as in staging.")
+    return f"{given}-" if given else ""
 
 
 def names(name: str, default: str = "") -> list[str]:
@@ -324,50 +363,3 @@ def file_storage() -> dict[str, Any]:
     if keys[0]:
         options |= {"access_key": keys[0], "secret_key": keys[1]}
     return {"BACKEND": "annotation.outside.object_store.ObjectStore", "OPTIONS": options}
-
-
-def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
-    """Give a demonstration a state folder of its own, before the settings are read.
-
-    So it shares database, files and messages with no real project, and runs on the embedded default whatever
-    the environment says. Of this machine it may ask so many `model_servers`, and nothing else.
-    """
-    base = Path(text("HYPAC_VAR") or Path(__file__).resolve().parent.parent / "var")
-    folder = base.resolve() / name
-    os.environ.update(
-        HYPAC_DEMO=name,
-        HYPAC_VAR=str(folder),
-        HYPAC_SKLEARN_MODELS=str(folder / "models"),
-        DJANGO_ALLOWED_HOSTS="localhost,127.0.0.1",
-    )
-    if model_servers:
-        ports = _kept_ports(folder / "ports", model_servers)
-        os.environ["HYPAC_PRIVATE_HOSTS"] = ",".join(f"127.0.0.1:{port}" for port in ports)
-    os.environ.setdefault("HYPAC_LOG_LEVEL", "WARNING")
-    for variable in (
-        "DATABASE_URL",
-        "CELERY_BROKER_URL",
-        "HYPAC_S3_BUCKET",
-        "HYPAC_HTTPS",
-        "HYPAC_BEHIND_PROXY",
-        "DJANGO_DEBUG",
-        "HYPAC_CACHE_URL",
-        "HYPAC_STATIC_ROOT",
-        "HYPAC_PROJECT_MAKERS",
-        "HYPAC_OIDC_ISSUER",
-        "HYPAC_LOCAL_LOGIN",
-        "HYPAC_REQUIRE_SECOND_FACTOR",
-    ):
-        os.environ.pop(variable, None)
-
-
-def _kept_ports(file: Path, count: int) -> list[str]:
-    """Free ports, chosen once: the addresses stay with what is stored."""
-    if not file.exists():
-        with contextlib.ExitStack() as stack:
-            probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-            for probe in probes:
-                probe.bind(("127.0.0.1", 0))
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(" ".join(str(probe.getsockname()[1]) for probe in probes))
-    return file.read_text().split()

@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from hypac_site import environment, private_files, worker_memory
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VAR_DIR = Path(environment.text("HYPAC_VAR", str(BASE_DIR / "var"))).resolve()
+VAR_DIR = environment.folder("HYPAC_VAR", BASE_DIR / "var")
 
 HYPAC_UMASK = environment.umask("HYPAC_UMASK", 0o077)
 # Of this process and its children. Static files are for everybody, and may be handed out by another program.
@@ -103,7 +103,7 @@ TEMPLATES = [
 
 DATABASES = {
     "default": dj_database_url.parse(
-        environment.text("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'hypac.sqlite3'}",
+        environment.database_url("DATABASE_URL", f"sqlite:///{VAR_DIR / 'hypac.sqlite3'}"),
         conn_max_age=environment.integer("HYPAC_DB_CONN_MAX_AGE", 60),
         conn_health_checks=True,
     )
@@ -310,7 +310,7 @@ AXES_VERBOSE = False
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = Path(environment.text("HYPAC_STATIC_ROOT", str(VAR_DIR / "static")))
+STATIC_ROOT = environment.folder("HYPAC_STATIC_ROOT", VAR_DIR / "static")
 MEDIA_ROOT = VAR_DIR / "media"
 WHITENOISE_USE_FINDERS = True
 _collected = environment.flag("HYPAC_COLLECT_STATIC") or (STATIC_ROOT / "staticfiles.json").exists()
@@ -339,10 +339,10 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2
 FILE_UPLOAD_PERMISSIONS = 0o666 & ~HYPAC_UMASK
 # Only model files that the person who runs the server put into this folder can be loaded by the `sklearn`
 # backend: unpickling a file runs code, so a path from the browser is never opened.
-HYPAC_SKLEARN_MODELS = Path(environment.text("HYPAC_SKLEARN_MODELS", str(VAR_DIR / "models")))
+HYPAC_SKLEARN_MODELS = environment.folder("HYPAC_SKLEARN_MODELS", VAR_DIR / "models")
 # Folders with model files for the `vllm` backend, and the models of the hub that it may fetch besides: names,
 # "*" for any part of one.
-HYPAC_VLLM_MODELS = Path(environment.text("HYPAC_VLLM_MODELS", str(VAR_DIR / "llm")))
+HYPAC_VLLM_MODELS = environment.folder("HYPAC_VLLM_MODELS", VAR_DIR / "llm")
 HYPAC_VLLM_HUB = environment.names("HYPAC_VLLM_HUB")
 
 # --- Browser security ---------------------------------------------------------------------------------------
@@ -363,9 +363,10 @@ CONTENT_SECURITY_POLICY = {
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_HTTPONLY = True
-if _demo := os.environ.get("HYPAC_DEMO"):  # by environment.use_demo_folder, and no setting
-    # Browsers keep cookies by host, whatever the port: a log-in here must not end one at a site beside it.
-    SESSION_COOKIE_NAME = f"{_demo}-sessionid"
+# Browsers keep cookies by host, whatever the port: of two sites on one host one needs other names.
+HYPAC_COOKIE_PREFIX = environment.cookie_prefix("HYPAC_COOKIE_PREFIX")
+SESSION_COOKIE_NAME = f"{HYPAC_COOKIE_PREFIX}sessionid"
+CSRF_COOKIE_NAME = f"{HYPAC_COOKIE_PREFIX}csrftoken"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # asked by programs beside the server
@@ -424,7 +425,7 @@ LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("fr", "Français")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 # Of readers whose browser has not told its own yet (static/site.js does).
-TIME_ZONE = environment.text("HYPAC_TIME_ZONE", "UTC")
+TIME_ZONE = environment.time_zone("HYPAC_TIME_ZONE")
 USE_I18N = True
 USE_TZ = True
 
@@ -456,7 +457,7 @@ LOGGING = {
             "filters": ["hide_tokens", "refusals_in_a_line", "place"],
         }
     },
-    "root": {"handlers": ["console"], "level": environment.text("HYPAC_LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": environment.one_of("HYPAC_LOG_LEVEL", environment.LOG_LEVELS)},
     "loggers": {
         **{name: {"level": "WARNING"} for name in ("axes", "fido2", "httpx", "httpcore")},
         # Says that a process of a worker was killed. Celery gives it a handler of its own where it has none.

@@ -214,8 +214,8 @@ def require_free_port(host: str, port: int) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as error:
-            reason = error.strerror or str(error)
+        except (OSError, OverflowError) as error:  # this one: no such port
+            reason = getattr(error, "strerror", "") or str(error)
             raise ServeError(
                 f"Port {port} of {host} cannot be used ({reason}). Choose another with --port."
             ) from None

@@ -17,7 +17,7 @@ from annotation.checks import TOO_OLD, was_made_before_0_3
 DEPRECATED: dict[str, str] = {}
 """Variables that still work, and what to set in their place (docs/deployment.md, "What stays")."""
 # Of the proxy, of scripts and of tests: no settings of the site.
-OTHERS = frozenset({"HYPAC_DEMO", "HYPAC_HOST", "HYPAC_UPSTREAMS", "HYPAC_USER"})
+OTHERS = frozenset({"HYPAC_HOST", "HYPAC_UPSTREAMS", "HYPAC_USER"})
 OF_TESTS = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA")
 
 
@@ -39,7 +39,13 @@ def of_database() -> Iterator[str]:
     try:
         applied = set(MigrationRecorder(connection).applied_migrations())
     except DatabaseError as error:
-        yield f"The database cannot be asked ({type(error).__name__}): see DATABASE_URL, and whether it runs."
+        if connection.vendor == "sqlite":
+            yield f"The database cannot be read: see whether {connection.settings_dict['NAME']} is one."
+        else:
+            yield (
+                f"The database cannot be asked ({type(error).__name__}): see DATABASE_URL, and whether it "
+                "runs."
+            )
         return
     if was_made_before_0_3(applied):
         yield f"{TOO_OLD.msg} {TOO_OLD.hint}"
@@ -52,8 +58,8 @@ def of_database() -> Iterator[str]:
         )
     elif missing := sorted(known - applied):
         yield (
-            f"The database is older: it lacks {len(missing)} migrations of this version, the first is "
-            f"{'.'.join(missing[0])}. Make a backup, then run manage.py migrate once, on one host."
+            f"The database is older: it lacks {len(missing)} of this version's migrations, from "
+            f"{'.'.join(missing[0])} on. Make a backup, then run manage.py migrate once, on one host."
         )
     ours = {"annotation", "routing"}
     if newer := sorted(name for name in applied - known if name[0] in ours):

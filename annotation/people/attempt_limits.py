@@ -38,7 +38,8 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer", bound=HttpResponseBase)
 
-COOKIE = "known_device"
+COOKIE = f"{settings.HYPAC_COOKIE_PREFIX}known_device"
+SALT = "known_device"
 COOKIE_DAYS = 180
 # Codes of one account, from wherever. Of a million three let in at a time: whoever has the password and tries
 # as often as this allows gets in within a year once in thirty times, and its holder is written to each day.
@@ -132,7 +133,7 @@ class AttemptsMiddleware:
             response.set_signed_cookie(
                 COOKIE,
                 f"{request.session[SESSION_KEY]}:{_mark(_session(request))}:{secrets.token_hex(8)}",
-                salt=COOKIE,
+                salt=SALT,
                 max_age=COOKIE_DAYS * 86_400,
                 httponly=True,
                 samesite="Lax",
@@ -193,7 +194,7 @@ def _known(request: HttpRequest, username: str) -> _Device | None:
     """The device, where the person of this name has logged in on it before, by the password that they have
     now: a new one ends what stolen devices may do.
     """
-    kept = request.get_signed_cookie(COOKIE, "", salt=COOKIE, max_age=COOKIE_DAYS * 86_400) or ""
+    kept = request.get_signed_cookie(COOKIE, "", salt=SALT, max_age=COOKIE_DAYS * 86_400) or ""
     person, _colon, rest = kept.partition(":")
     mark = rest.partition(":")[0]
     if not mark or not username:

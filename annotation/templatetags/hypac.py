@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.template.defaultfilters import filesizeformat
 from django.utils import formats, timezone
 from django.utils.html import format_html, format_html_join
@@ -18,6 +19,12 @@ from annotation.common import limits
 from annotation.common.markdown import shown_guidelines, shown_item
 
 register = template.Library()
+
+
+@register.simple_tag
+def csrf_cookie() -> str:
+    """The name of the cookie from which scripts take what their requests have to show."""
+    return settings.CSRF_COOKIE_NAME
 
 
 @register.filter

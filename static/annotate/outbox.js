@@ -9,8 +9,9 @@
   const MOST_OF_A_LAST_REQUEST = 60000; // bytes that a browser still sends for a page that is being closed
 
   labelling.csrf = () => {
-    const cookie = document.cookie.match(/(?:^|; )csrftoken=([^;]+)/);
-    return cookie ? cookie[1] : (document.querySelector("input[name=csrfmiddlewaretoken]") || {}).value || "";
+    const name = `${document.documentElement.dataset.csrfCookie}=`;
+    const cookie = document.cookie.split("; ").find((part) => part.startsWith(name));
+    return cookie ? cookie.slice(name.length) : (document.querySelector("input[name=csrfmiddlewaretoken]") || {}).value || "";
   };
 
   // Send a form; without fields, ask for the page's part. What comes: {html}, {data}, or {trouble: lost | refused |

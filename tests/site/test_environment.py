@@ -104,6 +104,54 @@ def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url
     assert not any(one in done.stderr for one in ("Traceback", "secret"))
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("DATABASE_URL", "oracle://user:hunter2@host/x", "write postgresql://"),
+        ("DATABASE_URL", "hypac-hunter2", "write postgresql://"),
+        ("HYPAC_VAR", str(ROOT / "manage.py"), "is a file. Name a folder"),
+        ("HYPAC_TIME_ZONE", "Mars/Base", "Mars/Base' is no time zone"),
+        ("HYPAC_TIME_ZONE", "Europe/Berlinn", "Write one as Europe/Berlin."),
+        ("HYPAC_LOG_LEVEL", "LOUD", "none of INFO, DEBUG"),
+        ("HYPAC_COOKIE_PREFIX", "a;b", "letters and digits"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_told_in_one_line(tmp_path, variable, value, words) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**os.environ, "HYPAC_VAR": str(tmp_path), "DATABASE_URL": "", variable: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith(variable)
+    assert words in line
+    assert "hunter2" not in line
+
+
+def test_an_empty_folder_is_the_default_and_not_where_one_stands(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("HYPAC_VAR", "")
+    assert environment.folder("HYPAC_VAR", tmp_path / "var") == tmp_path / "var"
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "hypac.sqlite3").write_bytes(b"no database" * 1000)
+    done = subprocess.run(
+        [sys.executable, "manage.py", "deliver", "project", "1", "--user", "owner"],
+        cwd=ROOT,
+        env={**os.environ, "HYPAC_VAR": str(tmp_path), "DATABASE_URL": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"see whether {tmp_path / 'hypac.sqlite3'} is one" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_command_that_makes_the_tables_keeps_its_own_error(tmp_path: Path) -> None:
     """What is missing is what it would make: to be told to run it helps nobody."""
     done = subprocess.run(

@@ -4,7 +4,6 @@ On real images or, with `--llm`, with language models behind real servers.
 """
 
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from annotation.errors import HypacError
+from hypac_site import demo_folder
 from hypac_site.supervisor import ServeError, end_with_parent, interrupt_on_terminate, only_one
 from routing.demo import experts, handwriting, sums
 from routing.demo.model_servers import model_servers
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder = settings.VAR_DIR
-        if os.environ.get("HYPAC_DEMO") != ("demo-llm" if options["llm"] else "demo"):
+        if demo_folder.chosen != ("demo-llm" if options["llm"] else "demo"):
             raise CommandError(
                 "Start the demonstration with `make demo`, `make demo-llm` or `manage.py demo`: it keeps its "
                 "own data."

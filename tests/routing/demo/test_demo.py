@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hypac_site import environment
+from hypac_site import demo_folder
 from hypac_site.supervisor import ServeError
 from routing.demo import model_servers, sums
 from routing.demo.people import _button_named, _Page
@@ -80,21 +80,22 @@ def test_each_demonstration_has_its_own_folder_and_keeps_its_ports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "environ", {"HYPAC_VAR": str(tmp_path), "DATABASE_URL": "x"})
-    environment.use_demo_folder("demo-llm", model_servers=2)
+    demo_folder.use_demo_folder("demo-llm", model_servers=2)
     found = dict(os.environ)
     assert found["HYPAC_VAR"] == str(tmp_path / "demo-llm")
+    assert found["HYPAC_COOKIE_PREFIX"] == "demo-llm"
     assert "DATABASE_URL" not in found
     hosts = found["HYPAC_PRIVATE_HOSTS"].split(",")
     assert len(set(hosts)) == 2
     assert all(host.startswith("127.0.0.1:") for host in hosts)
     os.environ["HYPAC_VAR"] = str(tmp_path)
-    environment.use_demo_folder("demo-llm", model_servers=2)
+    demo_folder.use_demo_folder("demo-llm", model_servers=2)
     assert os.environ["HYPAC_PRIVATE_HOSTS"].split(",") == hosts
 
 
 def test_its_sessions_have_a_cookie_of_their_own(tmp_path: Path) -> None:
     """A browser sends what one port of a host has set to all others: a log-in here must end none there."""
-    show = "from hypac_site import settings; print(getattr(settings, 'SESSION_COOKIE_NAME', 'sessionid'))"
+    show = "from hypac_site import settings; print(settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME)"
 
     def shown(**variables: str) -> str:
         kept = {**os.environ, "HYPAC_VAR": str(tmp_path), **variables}
@@ -103,7 +104,10 @@ def test_its_sessions_have_a_cookie_of_their_own(tmp_path: Path) -> None:
         )
         return done.stdout.strip()
 
-    assert [shown(), shown(HYPAC_DEMO="demo")] == ["sessionid", "demo-sessionid"]
+    assert [shown(), shown(HYPAC_COOKIE_PREFIX="demo")] == [
+        "sessionid csrftoken",
+        "demo-sessionid demo-csrftoken",
+    ]
 
 
 def test_without_vllm_one_sentence_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +124,7 @@ def test_a_server_that_ends_while_starting_is_told_with_its_last_words(
     python.chmod(0o755)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
     monkeypatch.setattr(sys, "executable", str(python))
-    hosts = [f"127.0.0.1:{port}" for port in environment._kept_ports(tmp_path / "ports", 2)]
+    hosts = [f"127.0.0.1:{port}" for port in demo_folder._kept_ports(tmp_path / "ports", 2)]
     with model_servers.model_servers(hosts, tmp_path) as servers:
         for server in servers:
             with pytest.raises(ServeError, match="no such instruction"):
