@@ -72,7 +72,7 @@ def test_pages_outside_projects_have_it_too(name: str, place: str) -> None:
     [
         ("import", "importing#while-it-runs-and-after"),
         ("predictions", "backends#uploaded"),
-        ("undo_import", "deployment#background-work"),
+        ("undo_import", "people#activity"),
     ],
 )
 def test_the_page_of_a_job_leads_to_what_it_does(kind: str, place: str) -> None:
