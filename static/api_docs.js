@@ -14,7 +14,7 @@ SwaggerUIBundle({
   docExpansion: "none",
   validatorUrl: null, // asks no other host
   requestInterceptor: (request) => {
-    const token = cookie(document.documentElement.dataset.csrfCookie);
+    const token = cookie(document.querySelector("meta[name=csrf-cookie]").content);
     if (token && new URL(request.url, location.href).origin === location.origin) request.headers["X-CSRFToken"] = token;
     return request;
   },

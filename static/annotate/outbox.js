@@ -9,7 +9,7 @@
   const MOST_OF_A_LAST_REQUEST = 60000; // bytes that a browser still sends for a page that is being closed
 
   labelling.csrf = () => {
-    const name = `${document.documentElement.dataset.csrfCookie}=`;
+    const name = `${document.querySelector("meta[name=csrf-cookie]").content}=`;
     const cookie = document.cookie.split("; ").find((part) => part.startsWith(name));
     return cookie ? cookie.slice(name.length) : (document.querySelector("input[name=csrfmiddlewaretoken]") || {}).value || "";
   };
