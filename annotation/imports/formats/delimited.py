@@ -177,10 +177,19 @@ QUOTES_OF_ROW = gettext_noop(
     "The quotation marks of this row do not fit together (%(error)s). Close each of them, and double each "
     "one inside of a cell."
 )
-ONE_CELL = gettext_noop("This row has %(count)s cell, but the header names %(columns)s columns.")
-CELLS = gettext_noop("This row has %(count)s cells, but the header names %(columns)s columns.")
+ONE_CELL = gettext_noop(
+    "This row has %(count)s cell, but the header names %(columns)s columns. Complete it, or take it out."
+)
+TOO_FEW = gettext_noop(
+    "This row has %(count)s cells, but the header names %(columns)s columns. Complete it; of an empty cell "
+    "the separator alone."
+)
+TOO_MANY = gettext_noop(
+    "This row has %(count)s cells, but the header names %(columns)s columns. Put each cell that holds the "
+    "separator into quotation marks."
+)
 
 
 def _uneven(where: str, cells: int, columns: int) -> Problem:
-    words = ONE_CELL if cells == 1 else CELLS
+    words = ONE_CELL if cells == 1 else TOO_FEW if cells < columns else TOO_MANY
     return Problem(where, Words(words, count=cells, columns=columns))
