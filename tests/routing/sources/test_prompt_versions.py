@@ -23,7 +23,7 @@ from routing.sources.prompt_versions import HIDDEN, shown_to_model
 from routing.sources.trials import start_try, try_source
 from routing.sources.warnings import warnings_of
 from testbed.factories import make_image_items, make_items, make_project
-from testbed.scripted_server import ScriptedServer
+from testbed.scripted_server import Reply, ScriptedServer
 from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -172,6 +172,19 @@ def test_a_run_that_begins_before_the_worker_does_stops_the_try(world, server) -
     assert job.state == Job.State.FAILED
     assert "A run has begun" in job.error
     assert not server.calls
+
+
+def test_a_try_repeats_little_whatever_a_run_would_do(server) -> None:
+    """Somebody waits for it, and a run waits through what passes."""
+    project = make_project()
+    make_items(project, 1)
+    server.default = lambda request: Reply(503)
+    job = start_try(source=add(project, server), user=project.created_by)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state != Job.State.DONE
+    assert "503" in job.error
+    assert len(server.calls) == 3  # one, its repeat, and a harmless question that tells whose fault it is
 
 
 def test_only_the_newest_try_is_kept(server) -> None:

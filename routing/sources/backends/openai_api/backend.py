@@ -45,6 +45,14 @@ class OpenAIApi(Backend):
         self._params: Params = read_params(params, context.task)
         self._context = context
 
+    @classmethod
+    def for_a_try(cls, params: dict[str, Any], context: SourceContext) -> Backend:
+        """With one repeat at most: who waits before the page shall hear within seconds of a server that is
+        away, which a run would wait for.
+        """
+        retries = min(read_params(params, context.task).retries, 1)
+        return cls(params | {"retries": retries}, context)
+
     @property
     def default_score(self) -> str:
         return self._params.sampling.default_score

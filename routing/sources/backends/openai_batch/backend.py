@@ -119,7 +119,7 @@ class OpenAIBatch(OpenAIApi):
             raise InputError(
                 _("Its answers come from files that are carried by hand: there is no server to ask.")
             )
-        return OpenAIApi(_as_live(params), context)
+        return OpenAIApi.for_a_try(_as_live(params), context)
 
     @property
     def in_flight(self) -> int:
