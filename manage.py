@@ -14,20 +14,19 @@ def main() -> None:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
     try:
-        if sys.argv[1:2] == ["demo"]:
-            from hypac_site.demo_folder import use_demo_folder
-
-            if "--llm" in sys.argv:
-                use_demo_folder("demo-llm", model_servers=2)
-            else:
-                use_demo_folder()
         import django
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import ManagementUtility, execute_from_command_line
         from django.db import DatabaseError, DataError, IntegrityError
+
+        from hypac_site.demo_folder import use_demo_folder
     except ImportError as error:
         sys.exit(f"Django cannot be imported ({error}). Run `make setup`, then use .venv/bin/python.")
     try:
+        if sys.argv[1:2] == ["demo"] and "--llm" in sys.argv:
+            use_demo_folder("demo-llm", model_servers=2)
+        elif sys.argv[1:2] == ["demo"]:
+            use_demo_folder()
         if sys.argv[1:2] == ["version"]:  # Django would tell its own
             django.setup()
             ManagementUtility(sys.argv).fetch_command("version").run_from_argv(sys.argv)

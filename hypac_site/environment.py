@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import re
 import secrets
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import dj_database_url
+from dj_database_url import DBConfig
 from django.core.exceptions import ImproperlyConfigured
 
 TRUE = {"1", "true", "yes", "on"}
@@ -23,7 +26,6 @@ HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 RATE = re.compile(r"[1-9][0-9]{0,7}/(s|sec|m|min|h|hour|d|day)")
 DATABASES = ("postgres", "postgresql", "pgsql", "sqlite")
-LOG_LEVELS = ("INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL")
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 # Of a secret that nobody can guess, as Django's check `security.W009` has it.
 SECRET_CHARACTERS, DISTINCT_CHARACTERS = 50, 5
@@ -70,38 +72,63 @@ def days(name: str) -> int | None:
 
 
 def folder(name: str, default: Path) -> Path:
-    found = Path(text(name) or default).resolve()
-    if found.exists() and not found.is_dir():
-        raise ImproperlyConfigured(f"{name}: {found} is a file. Name a folder.")
+    """A folder that is there, or can be made."""
+    found = Path(text(name) or default).absolute()
+    with contextlib.suppress(OSError):  # where it may not be entered
+        found = found.resolve()
+    there = next(part for part in (found, *found.parents) if os.path.exists(part))
+    if not there.is_dir():
+        raise ImproperlyConfigured(f"{name}: {there} is a file. Name a folder.")
     return found
 
 
-def database_url(name: str, default: str) -> str:
-    """The address of a PostgreSQL or of a file of SQLite. It may hold a password, and is in no message."""
-    url = text(name) or default
-    scheme, found, rest = url.partition("://")
-    if not found or scheme not in DATABASES or (scheme == "sqlite" and not rest.startswith("/")):
+def database(name: str, default: str, **options: Any) -> DBConfig:
+    """Django's settings of the database at an address of PostgreSQL, or at a file of SQLite. The address may
+    hold a password, and is in no message.
+    """
+    scheme, found, rest = (text(name) or default).partition("://")
+    if not found or scheme.lower() not in DATABASES:
         raise ImproperlyConfigured(
             f"{name}: write postgresql://user:password@host:5432/name, or leave it out: SQLite in HYPAC_VAR."
         )
-    return url
+    try:
+        return dj_database_url.parse(f"{scheme.lower()}://{rest}", **options)
+    except (ValueError, dj_database_url.ParseError):
+        raise ImproperlyConfigured(
+            f"{name} cannot be read. Write postgresql://user:password@host:5432/name, and in the password "
+            "%2F for /, %40 for @, %3A for :, %23 for #."
+        ) from None
 
 
 def time_zone(name: str) -> str:
     zone = text(name) or "UTC"
-    if zone not in zoneinfo.available_timezones():
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (OSError, ValueError):  # of which "not found" is none
+        near = []
+    except zoneinfo.ZoneInfoNotFoundError:
         near = get_close_matches(zone, sorted(zoneinfo.available_timezones()), 1)
+    else:
+        return zone
+    raise ImproperlyConfigured(
+        f"{name}={zone!r} is no time zone. Write one as {near[0] if near else 'Europe/Paris'}."
+    )
+
+
+def log_level(name: str) -> str:
+    level = text(name).upper() or "INFO"
+    if level not in logging.getLevelNamesMapping():
         raise ImproperlyConfigured(
-            f"{name}={zone!r} is no time zone. Write one as {near[0] if near else 'Europe/Paris'}."
+            f"{name}={level!r} is no level. Write DEBUG, INFO, WARNING, ERROR or CRITICAL."
         )
-    return zone
+    return level
 
 
 def cookie_prefix(name: str) -> str:
     """What the names of this site's cookies begin with, "" for nothing more than their own."""
     given = text(name)
-    if given and not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", given):
-        raise ImproperlyConfigured(f"{name}={given!r}: write up to 40 letters and digits, as in staging.")
+    if given and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", given):
+        raise ImproperlyConfigured(f"{name}={given!r}: write letters and digits, at most 40, as in staging.")
     return f"{given}-" if given else ""
 
 
@@ -276,7 +303,12 @@ def secret_key(variable: str, file: Path, *, may_create: bool, may_be_weak: bool
     if not file.exists():
         if not may_create:
             raise ImproperlyConfigured(f"{variable} is not set. Make one with: {HOW_TO_MAKE_ONE}")
-        _make_secret(file)
+        try:
+            _make_secret(file)
+        except OSError as error:
+            raise ImproperlyConfigured(
+                f"No key can be written to {file} ({error.strerror}). HYPAC_VAR names the folder."
+            ) from None
     key = _read_secret(file)
     if _can_be_guessed(key):
         raise ImproperlyConfigured(

@@ -4,7 +4,6 @@ import contextlib
 import os
 from pathlib import Path
 
-import dj_database_url
 from csp.constants import NONE, SELF
 from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
@@ -102,8 +101,9 @@ TEMPLATES = [
 # --- Database -----------------------------------------------------------------------------------------------
 
 DATABASES = {
-    "default": dj_database_url.parse(
-        environment.database_url("DATABASE_URL", f"sqlite:///{VAR_DIR / 'hypac.sqlite3'}"),
+    "default": environment.database(
+        "DATABASE_URL",
+        f"sqlite:///{VAR_DIR / 'hypac.sqlite3'}",
         conn_max_age=environment.integer("HYPAC_DB_CONN_MAX_AGE", 60),
         conn_health_checks=True,
     )
@@ -457,7 +457,7 @@ LOGGING = {
             "filters": ["hide_tokens", "refusals_in_a_line", "place"],
         }
     },
-    "root": {"handlers": ["console"], "level": environment.one_of("HYPAC_LOG_LEVEL", environment.LOG_LEVELS)},
+    "root": {"handlers": ["console"], "level": environment.log_level("HYPAC_LOG_LEVEL")},
     "loggers": {
         **{name: {"level": "WARNING"} for name in ("axes", "fido2", "httpx", "httpcore")},
         # Says that a process of a worker was killed. Celery gives it a handler of its own where it has none.

@@ -40,7 +40,7 @@ def of_database() -> Iterator[str]:
         applied = set(MigrationRecorder(connection).applied_migrations())
     except DatabaseError as error:
         if connection.vendor == "sqlite":
-            yield f"The database cannot be read: see whether {connection.settings_dict['NAME']} is one."
+            yield f"{connection.settings_dict['NAME']} cannot be read as a database ({error})."
         else:
             yield (
                 f"The database cannot be asked ({type(error).__name__}): see DATABASE_URL, and whether it "

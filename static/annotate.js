@@ -40,6 +40,7 @@
   const teller = labelling.teller({
     word,
     itemInWords: () => desk.inWords(),
+    isLasting: () => outbox.isLasting(),
     onConnection: (isThere) => desk.wordsForWaiting(isThere ? word.wordWaiting : word.wordWaitingOffline),
   });
   const { tell, problem, troubled, untroubled } = teller;
@@ -52,7 +53,7 @@
     name: `hypac-outbox-${word.name}`,
     withEach(entry) {
       const fields = [["person", word.person]];
-      if (stopped) return [...fields, ["holding", ""], ["ahead", "no"]];
+      if (stopped) return [...fields, ["holding", ""], ["more", "no"]];
       // With nothing to look at, the answer brings what comes next, or the page that says that all is done.
       if (desk.holding().length || outbox.entries().length > 1) fields.push(["holding", held().join(",")]);
       if (entry.counts && answers % COUNTS_EVERY === 0) fields.push(["counts", "yes"]);
@@ -61,7 +62,7 @@
     on: {
       changed() {
         const waiting = outbox.entries().length;
-        unsent.hidden = !waiting || (waiting < 2 && teller.isConnected());
+        unsent.hidden = !waiting || (!stopped && waiting < 2 && teller.isConnected());
         unsent.querySelector("strong").textContent = counts.text(waiting);
         window.clearTimeout(savingTimer);
         if (waiting) savingTimer = window.setTimeout(() => teller.isConnected() && tell(word.wordSaving), SAVING_AFTER_MS);
@@ -82,7 +83,7 @@
   function arrived(entry, { data, html }) {
     untroubled();
     if (html !== undefined) {
-      if (stopped) return tellOf(html, entry); // the item belongs to another window now
+      if (stopped) return teller.tellOf(html, entry.words); // the item belongs to another window now
       desk.setBusy(false);
       return show(html, entry);
     }
@@ -96,12 +97,6 @@
     desk.receive(data.ahead);
     takeCounts(data.counts);
     after(entry);
-  }
-
-  function tellOf(html, entry) {
-    const told = labelling.saidIn(new DOMParser().parseFromString(html, "text/html"));
-    if (told && !told.trouble) tell(told.text);
-    else problem(told ? told.text : word.wordNotTaken, entry.words);
   }
 
   // A page without work was made after whatever is still on its way, and says its counts itself.

@@ -239,7 +239,7 @@ def _next(request: ProjectRequest, said: Flash, outcome: str = "stored") -> Http
     if holding(request) is None:
         return show(request, queue.claim(project=request.access.project, user=request.user), said)
     # A window that has stopped for another one sends what it still has, and wants nothing more.
-    wanted = request.POST.get("ahead") != "no"
+    wanted = request.POST.get("more") != "no"
     body: dict[str, Any] = {
         "outcome": outcome,
         "said": said.content,

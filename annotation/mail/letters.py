@@ -147,8 +147,7 @@ RUNS = {
     "run.completed": (
         gettext_noop("%(project)s: run %(run)s is complete"),
         gettext_noop(
-            "Everything that run %(run)s in %(project)s sent to people is labelled. Its labels can be "
-            "delivered."
+            "Nobody has anything left to label in run %(run)s of %(project)s. Its page says what comes next."
         ),
     ),
     "run.audit_alarm": (

@@ -18,7 +18,7 @@ from annotation.projects.label_studio_config import config_of
 from annotation.task_types import TASK_TYPES
 from routing.labels.columns import DeliveryContext, columns_of
 from routing.labels.kinds import Kinds
-from routing.labels.page import ADDED, OF_LATER_ITEMS, OF_SUGGESTIONS, DeliveryInfo, Page, Row
+from routing.labels.page import ADDED, OF_SOME_RUNS, DeliveryInfo, Page, Row
 from routing.models import Run
 
 READ = 500
@@ -80,8 +80,7 @@ def _read(
 
 def _added(run: Run) -> list[str]:
     """Our columns in a delivery of the run; not those that none of its rows could have something in."""
-    left_out = {*(() if run.later_size else OF_LATER_ITEMS), *(() if run.suggestions else OF_SUGGESTIONS)}
-    return [name for name in ADDED if name not in left_out]
+    return [name for name in ADDED if name not in OF_SOME_RUNS or getattr(run, OF_SOME_RUNS[name])]
 
 
 def _let_through(run: Run, items: list["_Item"], chosen: Sequence[Q]) -> list["_Item"]:

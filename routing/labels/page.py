@@ -71,11 +71,8 @@ class Row:
 
 
 ADDED = tuple(field.name for field in fields(Row))
-OF_LATER_ITEMS = ("taken_in", "audited")
-"""Of these the ones that are written for runs alone that took something in."""
-OF_SUGGESTIONS = ("suggestion",)
-"""The ones that are written for runs alone whose people are shown suggestions."""
-OF_SOME_RUNS = (*OF_LATER_ITEMS, *OF_SUGGESTIONS)
+OF_SOME_RUNS = {"taken_in": "later_size", "audited": "later_size", "suggestion": "suggestions"}
+"""Of these the ones that are written for some runs alone, by the field of `Run` that says for which."""
 
 
 @dataclass(frozen=True)

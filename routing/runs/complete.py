@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from annotation.common import events
+from annotation.common import events, mail
 from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
@@ -97,9 +97,10 @@ def calibration_ended(run: Run, ended: WorkItem | None = None) -> None:
 
     Call it in the transaction that ends `ended`, or settles an item.
     """
-    if run.state != State.CALIBRATING or not getattr(run, "watched", True):
+    if run.state != State.CALIBRATING:
         return
-    if not events.wanted_by(run.project, CALIBRATION_DONE):
+    watched = getattr(run, "watched", True) and events.wanted_by(run.project, CALIBRATION_DONE)
+    if not watched and not mail.is_on():
         return
     work = WorkItem.objects.filter(batch=run.calibration_batch_id)
     others = work.filter(state__in=WorkItem.UNFINISHED)

@@ -56,7 +56,8 @@ def run_routed(run: Run, *, people: int) -> None:
 
 
 def run_completed(run: Run) -> None:
-    _emit(run, "run.completed")
+    """Again after each intake of later items, of which people hear nothing: they may come every night."""
+    _emit(run, "run.completed", letter=None if run.later_size else {})
 
 
 def delivery_made(delivery: Delivery, *, partial: bool) -> None:

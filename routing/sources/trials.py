@@ -29,7 +29,7 @@ from routing.models import PoolItem, RunSource, Source, SourceTry
 from routing.sources import storable
 from routing.sources.backend_for import context_of, current_prompt, task_spec
 from routing.sources.backends import Answer, Backend, Prompt, backend_class
-from routing.sources.backends.base import digest, other_number, shortened
+from routing.sources.backends.base import BackendError, digest, other_number, shortened
 from routing.sources.charging import Charge
 from routing.sources.mends import mends_of, reader_for, with_mends
 from routing.sources.prompt_versions import prompt_in_force, shown_to_model, takes_prompt
@@ -94,13 +94,17 @@ def try_source(context: JobContext) -> dict[str, Any]:
     backend, reader, charge = backend_of(source), reader_for(source), charge_of(source)
     rows, reasons = [], []
     context.progress(done=0, total=len(items), stage=Words(gettext_noop("Asking the model")))
-    for group in backend.predict(iter(items)):
-        for item, answer in group:
-            asked = {"prompt": prompt.number, "asked_as": asked_as, "asked": _asked(source, prompt, item)}
-            row, why = row_of(backend, reader, charge, item, answer)
-            rows.append(storable.document(row | asked))
-            reasons.append(why)
-        context.progress(done=len(rows))
+    try:
+        for group in backend.predict(iter(items)):
+            for item, answer in group:
+                asked = {"prompt": prompt.number, "asked_as": asked_as, "asked": _asked(source, prompt, item)}
+                row, why = row_of(backend, reader, charge, item, answer)
+                rows.append(storable.document(row | asked))
+                reasons.append(why)
+            context.progress(done=len(rows))
+    except BackendError as error:
+        error.permanent = True  # somebody waits before the page, and tries again by a button
+        raise
     if len(rows) != len(items):
         raise other_number(len(rows), len(items))
     stored = {"source": source, "rows": rows, "reasons": reasons}

@@ -11,7 +11,7 @@
   labelling.csrf = () => {
     const name = `${document.querySelector("meta[name=csrf-cookie]").content}=`;
     const cookie = document.cookie.split("; ").find((part) => part.startsWith(name));
-    return cookie ? cookie.slice(name.length) : (document.querySelector("input[name=csrfmiddlewaretoken]") || {}).value || "";
+    return (cookie && cookie.slice(name.length)) || (document.querySelector("input[name=csrfmiddlewaretoken]") || {}).value || "";
   };
 
   // Send a form; without fields, ask for the page's part. What comes: {html}, {data}, or {trouble: lost | refused |

@@ -12,7 +12,7 @@
   };
 
   // `itemInWords` gives the text of the item that is shown.
-  labelling.teller = ({ word, itemInWords, onConnection }) => {
+  labelling.teller = ({ word, itemInWords, isLasting, onConnection }) => {
     const troubles = labelling.store(`hypac-troubles-${word.name}`, []);
     const connection = part("connection");
 
@@ -80,6 +80,14 @@
       part("problems").replaceChildren(...shown);
     }
 
+    // What became of an answer, where its item is before the person no more.
+    function tellOf(html, answer) {
+      const told = labelling.saidIn(new DOMParser().parseFromString(html, "text/html"));
+      if (!told || told.trouble) return problem(told ? told.text : word.wordUnknown, answer);
+      tell(told.text);
+      aloudSoon(1);
+    }
+
     const TROUBLES = {
       lost: word.wordLost,
       refused: word.wordRefused,
@@ -87,6 +95,8 @@
       loggedOut: word.wordLoggedOut,
       otherPerson: word.wordOtherPerson,
     };
+    // Where the browser stores nothing, leaving the page would lose what was not sent.
+    const NOT_KEPT = { loggedOut: word.wordLoggedOutHere, otherPerson: word.wordLoggedOutHere };
 
     // Whoever else is logged in has to log out first: logging in would lead them here, under their name.
     const WAYS_ON = {
@@ -100,10 +110,12 @@
       if (!part("said").querySelector(".trouble")) part("said").replaceChildren();
       if (connection.dataset.trouble === trouble && !connection.hidden) return;
       connection.dataset.trouble = trouble;
-      connection.textContent = TROUBLES[trouble] || word.wordRefused;
+      const kept = isLasting();
+      connection.textContent = (kept ? TROUBLES[trouble] : NOT_KEPT[trouble] || word.wordNotKept) || word.wordRefused;
       if (WAYS_ON[trouble]) {
         const link = document.createElement("a");
         [link.href, link.textContent] = WAYS_ON[trouble];
+        if (!kept) link.target = "_blank";
         connection.append(" ", link);
       }
       connection.hidden = false;
@@ -115,7 +127,7 @@
     }
 
     showProblems();
-    return { tell, aloud, aloudSoon, aloudNow, problem, troubled, untroubled, isConnected: () => connection.hidden };
+    return { tell, tellOf, aloud, aloudSoon, aloudNow, problem, troubled, untroubled, isConnected: () => connection.hidden };
   };
 
   // How far the person is. Between the server's own counts, what was answered since is added.

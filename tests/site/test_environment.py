@@ -10,6 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from hypac_site import environment
+from hypac_site.supervisor import ServeError, require_free_port
 
 pytestmark = pytest.mark.costly
 
@@ -109,11 +110,15 @@ def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url
     [
         ("DATABASE_URL", "oracle://user:hunter2@host/x", "write postgresql://"),
         ("DATABASE_URL", "hypac-hunter2", "write postgresql://"),
+        ("DATABASE_URL", "postgresql://a:hun/hunter2@host/x", "%2F for /"),
+        ("DATABASE_URL", "postgresql://a:hunter2@host:99999/x", "cannot be read"),
         ("HYPAC_VAR", str(ROOT / "manage.py"), "is a file. Name a folder"),
+        ("HYPAC_VAR", str(ROOT / "manage.py" / "var"), "manage.py is a file. Name a folder"),
         ("HYPAC_TIME_ZONE", "Mars/Base", "Mars/Base' is no time zone"),
         ("HYPAC_TIME_ZONE", "Europe/Berlinn", "Write one as Europe/Berlin."),
-        ("HYPAC_LOG_LEVEL", "LOUD", "none of INFO, DEBUG"),
+        ("HYPAC_LOG_LEVEL", "LOUD", "Write DEBUG, INFO"),
         ("HYPAC_COOKIE_PREFIX", "a;b", "letters and digits"),
+        ("HYPAC_COOKIE_PREFIX", "__Host", "letters and digits"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_told_in_one_line(tmp_path, variable, value, words) -> None:
@@ -132,6 +137,38 @@ def test_a_setting_that_cannot_be_used_is_told_in_one_line(tmp_path, variable, v
     assert "hunter2" not in line
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("DATABASE_URL", "POSTGRESQL://a:b%2Fc@host/x"),
+        ("DATABASE_URL", "sqlite://:memory:"),
+        ("HYPAC_LOG_LEVEL", "warn"),
+        ("HYPAC_TIME_ZONE", "posix/Europe/Paris"),
+        ("HYPAC_STATIC_ROOT", "/proc/1/root/somewhere"),  # which few may enter
+    ],
+)
+def test_what_worked_before_is_still_taken(monkeypatch, tmp_path, variable: str, value: str) -> None:
+    read = {
+        "DATABASE_URL": lambda: environment.database(variable, "")["ENGINE"],
+        "HYPAC_LOG_LEVEL": lambda: environment.log_level(variable),
+        "HYPAC_TIME_ZONE": lambda: environment.time_zone(variable),
+        "HYPAC_STATIC_ROOT": lambda: environment.folder(variable, tmp_path),
+    }
+    monkeypatch.setenv(variable, value)
+    assert read[variable]()
+
+
+def test_a_port_that_there_is_not_is_told() -> None:
+    with pytest.raises(ServeError, match=r"Port 99999 .* Choose another"):
+        require_free_port("127.0.0.1", 99999)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)
+    with pytest.raises(ImproperlyConfigured, match="HYPAC_VAR names the folder"):
+        environment.secret_key("DJANGO_SECRET_KEY", Path("/proc/nothing/secret_key"), may_create=True)
+
+
 def test_an_empty_folder_is_the_default_and_not_where_one_stands(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("HYPAC_VAR", "")
     assert environment.folder("HYPAC_VAR", tmp_path / "var") == tmp_path / "var"
@@ -148,7 +185,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert f"see whether {tmp_path / 'hypac.sqlite3'} is one" in done.stderr
+    assert f"{tmp_path / 'hypac.sqlite3'} cannot be read as a database (file is not" in done.stderr
     assert "Traceback" not in done.stderr
 
 

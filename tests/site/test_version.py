@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 import manage
@@ -47,6 +47,19 @@ def test_a_setting_with_a_bad_value_is_told_without_a_traceback(monkeypatch) -> 
     monkeypatch.setattr("django.setup", refuse)
     monkeypatch.setattr("sys.argv", ["manage.py", "version", "--check"])
     with pytest.raises(SystemExit, match=r"^HYPAC_OIDC_GROUPS is no JSON\.$"):
+        manage.main()
+
+
+def test_a_value_that_the_database_refuses_keeps_its_own_error(monkeypatch) -> None:
+    """Also where the database lacks a migration: that is what the row is to be judged by."""
+
+    def refuse() -> None:
+        raise IntegrityError("NOT NULL constraint failed")
+
+    monkeypatch.setattr("django.setup", refuse)
+    monkeypatch.setattr(manage, "what_the_database_lacks", lambda: "The database is older.")
+    monkeypatch.setattr("sys.argv", ["manage.py", "version"])
+    with pytest.raises(IntegrityError):
         manage.main()
 
 

@@ -46,6 +46,16 @@ def test_the_page_is_told_that_another_window_was_quicker(annotator, url) -> Non
     assert annotator.post(url("annotate_ahead"), shown).json()["lost"] is True
 
 
+def test_a_window_that_has_stopped_gets_no_more_items(annotator, url) -> None:
+    form, _cards = open_page(annotator, url)
+    leased = WorkItem.objects.filter(state="leased")
+    before = leased.count()
+    sent = {**form, "value": "cat", "holding": "", "more": "no"}
+    answer = annotator.post(url("annotate_submit"), sent, headers=PART).json()
+    assert (answer["outcome"], answer["ahead"]) == ("stored", [])
+    assert leased.count() == before - 1
+
+
 def test_an_answer_brings_its_outcome_and_one_more_item(annotator, url, waiting) -> None:
     more = make_items(waiting, 3)
     queue.create_batch(

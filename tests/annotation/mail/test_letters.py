@@ -58,16 +58,6 @@ def test_whoever_leads_is_told_and_nobody_else(server, project) -> None:
     assert letter["Auto-Submitted"] == "auto-generated"
 
 
-def test_of_a_run_its_leaders_are_told_when_labels_can_be_analysed_and_delivered(server, project) -> None:
-    member(project, "manager")
-    for event in ("run.calibration_done", "run.routed", "run.completed"):
-        events.emit(project=project, event=event, data={"run": 3, "url": "/"}, key="3")
-    send_due()
-    subjects = [letter["Subject"].partition(": ")[2] for letter in server.taken]
-    assert subjects == ["run 3 can be analysed", "run 3 is complete"]
-    assert "Its labels can be delivered" in words_of(server.taken[1])
-
-
 def test_failed_jobs_come_in_swarms_and_are_told_once_an_hour(server, project) -> None:
     member(project, "manager")
     for number in range(40):

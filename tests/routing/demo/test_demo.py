@@ -95,18 +95,24 @@ def test_each_demonstration_has_its_own_folder_and_keeps_its_ports(
 
 def test_its_sessions_have_a_cookie_of_their_own(tmp_path: Path) -> None:
     """A browser sends what one port of a host has set to all others: a log-in here must end none there."""
-    show = "from hypac_site import settings; print(settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME)"
+    show = (
+        "import django; django.setup(); from django.conf import settings;"
+        "from annotation.people.attempt_limits import COOKIE;"
+        "from annotation.templatetags.hypac import csrf_cookie;"
+        "print(settings.SESSION_COOKIE_NAME, csrf_cookie(), COOKIE)"
+    )
 
     def shown(**variables: str) -> str:
-        kept = {**os.environ, "HYPAC_VAR": str(tmp_path), **variables}
+        own = {"HYPAC_VAR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "hypac_site.settings"}
+        kept = {**os.environ, **own, **variables}
         done = subprocess.run(
             [sys.executable, "-c", show], cwd=ROOT, env=kept, capture_output=True, text=True, check=True
         )
         return done.stdout.strip()
 
     assert [shown(), shown(HYPAC_COOKIE_PREFIX="demo")] == [
-        "sessionid csrftoken",
-        "demo-sessionid demo-csrftoken",
+        "sessionid csrftoken known_device",
+        "demo-sessionid demo-csrftoken demo-known_device",
     ]
 
 

@@ -1,6 +1,7 @@
 """What a run committed to, on its page, by API and command; and the text that its draw waits for."""
 
 import json
+import re
 from io import StringIO
 
 import pytest
@@ -163,3 +164,5 @@ def test_a_plan_says_which_level_earlier_draws_leave(client_of, world) -> None:
     page = client.get(plan).content.decode()
     assert "have spent 0.1 of alpha" in page
     assert "the certificate says 80 %" in page
+    whole = client.get(reverse("plan", args=[world.project.slug])).content.decode()
+    assert re.search(r"have spent 10\s% of alpha. Add that", whole)

@@ -56,7 +56,7 @@ def test_a_plan_begins_with_the_draw_of_its_row(client_of) -> None:
     world = make_world(500)
     page = client_of(world.manager).get(reverse("plan", args=[world.project.slug])).content.decode()
     typed = re.search(r'name="m" value="(\d+)"', page)
-    current = re.search(r'<tr aria-current="true">.*?<td class="number">(\d+)</td>', page, re.DOTALL)
+    current = re.search(r'<tr aria-current="true">.*?<td class="number"[^>]*>(\d+)</td>', page, re.DOTALL)
     assert typed
     assert current
     assert typed[1] == current[1] != "100"
@@ -77,7 +77,7 @@ def test_after_it_each_promise_has_the_draw_that_costs_least_with_its_range(clie
     assert savings == sorted(savings)  # who accepts more errors saves more
     client = client_of(world.manager)
     page = live(client, world, **PLAN)
-    row = re.search(r'aria-current="true">\s*<th scope="row">5.%</th>.*?value="([^"]*)"', page, re.DOTALL)
+    row = re.search(r'aria-current="true">\s*<th[^>]*>5.%</th>.*?value="([^"]*)"', page, re.DOTALL)
     assert row
     chosen = next(one for one in found if one.epsilon == Decimal("0.05"))
     assert take(client, world, row[1]) == {"epsilon": "5", "alpha": "5", "m": str(chosen.m)}

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from annotation.common import workers
 from annotation.common.events import EVENTS
@@ -16,12 +17,14 @@ from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
 from annotation.jobs import jobs
 from annotation.labelling import queue
-from annotation.models import Label, Project, Webhook, WebhookDelivery
+from annotation.mail.letters import as_message
+from annotation.models import Label, Mail, Project, User, Webhook, WebhookDelivery
 from annotation.outside.webhooks.manage import create_webhook, update_webhook
 from annotation.projects.lifecycle import archive_project
 from routing.delivery.deliver import deliver
 from routing.ports import CORRECTED
 from routing.runs.certify import analyse, mark_invalid
+from routing.runs.events import run_completed
 from routing.runs.route import route
 from testbed.worlds import World, make_world
 
@@ -49,6 +52,26 @@ def told(webhook: Webhook, event: str = "") -> list[dict[str, Any]]:
     rows = WebhookDelivery.objects.filter(webhook=webhook).order_by("pk")
     found = [json.loads(row.payload) for row in rows]
     return [message for message in found if not event or message["type"] == event]
+
+
+def test_leaders_get_letters_where_no_program_is_told(world: World, settings) -> None:
+    settings.HYPAC_MAIL_URL = "smtp://127.0.0.1:1"
+    User.objects.filter(pk=world.manager.pk).update(
+        email="boss@lab.example", email_confirmed_at=timezone.now()
+    )
+    run = world.start(m=40)
+    world.do("prepare_run")
+    world.finish()
+    world.route(world.analyse(run))
+    world.finish()
+    run.refresh_from_db()
+    letters = Mail.objects.order_by("pk")
+    assert [letter.kind for letter in letters] == ["run.calibration_done", "run.completed"]
+    assert "Nobody has anything left to label in run 1" in as_message(letters[1]).body
+    run.later_size = 1
+    with transaction.atomic():
+        run_completed(run)
+    assert Mail.objects.count() == 2, "later items may come every night"
 
 
 def test_each_stage_of_a_run_is_told_once(world: World) -> None:

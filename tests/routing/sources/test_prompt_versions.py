@@ -174,17 +174,19 @@ def test_a_run_that_begins_before_the_worker_does_stops_the_try(world, server) -
     assert not server.calls
 
 
-def test_a_try_repeats_little_whatever_a_run_would_do(server) -> None:
-    """Somebody waits for it, and a run waits through what passes."""
+@pytest.mark.parametrize(("retries", "calls"), [({}, 2), ({"retries": 0}, 1)])
+def test_a_try_fails_soon_where_a_run_would_wait(server, retries, calls) -> None:
+    """Somebody is before the page."""
     project = make_project()
     make_items(project, 1)
     server.default = lambda request: Reply(503)
-    job = start_try(source=add(project, server), user=project.created_by)
+    source = add(project, server, params={"url": server.url, "model": "tiny", **retries})
+    job = start_try(source=source, user=project.created_by)
     jobs.run(job.pk)
     job.refresh_from_db()
-    assert job.state != Job.State.DONE
+    assert job.state == Job.State.FAILED
     assert "503" in job.error
-    assert len(server.calls) == 3  # one, its repeat, and a harmless question that tells whose fault it is
+    assert len(server.calls) == calls + 1  # and a harmless question that tells whose fault it is
 
 
 def test_only_the_newest_try_is_kept(server) -> None:

@@ -47,7 +47,7 @@ class OpenAIApi(Backend):
 
     @classmethod
     def for_a_try(cls, params: dict[str, Any], context: SourceContext) -> Backend:
-        """With one repeat at most: who waits before the page shall hear within seconds of a server that is
+        """With one repeat of a call at most: who waits before the page shall hear soon of a server that is
         away, which a run would wait for.
         """
         retries = min(read_params(params, context.task).retries, 1)
