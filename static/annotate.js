@@ -67,8 +67,8 @@
         window.clearTimeout(savingTimer);
         if (waiting) savingTimer = window.setTimeout(() => teller.isConnected() && tell(word.wordSaving), SAVING_AFTER_MS);
       },
-      troubled(trouble) {
-        troubled(trouble);
+      troubled(trouble, there) {
+        troubled(trouble, there);
         unsent.hidden = false;
       },
       notTaken(entry, status) {
@@ -143,8 +143,9 @@
     const answer = await labelling.send(`${word.page}?person=${word.person}`);
     asking = false;
     if (stopped || desk.state() === "item") return; // it came another way
+    if (answer.there && !outbox.entries().length) return window.location.assign(answer.there);
     if (answer.html === undefined) {
-      troubled(answer.trouble);
+      troubled(answer.trouble, answer.there);
       window.setTimeout(() => desk.state() === "waiting" && !outbox.entries().length && ask(), 3000);
       return;
     }

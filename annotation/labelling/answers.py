@@ -124,7 +124,13 @@ def store(
             return label
         raise
     why = why_gone(user=user, work_item_id=work_item_id, token=token)
-    if was_given(token, work_item_id=work_item_id, user_id=user.pk):
+    if why.code == "labelled_already":
+        # The item does not come back, and no draft would be seen again.
+        stays = _(
+            "You have labelled this item already. That label stays; “My labels” has it, to be corrected."
+        )
+        why = Refusal(stays, why.code)
+    elif was_given(token, work_item_id=work_item_id, user_id=user.pk):
         _keep_draft(work_item, user, value, comment)
         why = Refusal(_("%(what)s Your answer is kept as a draft.") % {"what": why}, why.code)
     raise ConflictError(why, code=why.code)

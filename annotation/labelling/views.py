@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse, JsonResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -63,7 +63,13 @@ def from_the_page(view: View) -> View:
         except NotAllowedError as error:
             if not request.htmx or holding(request) is None:
                 raise
-            return JsonResponse({"outcome": "refused", "said": Flash(str(error), trouble=True).content})
+            said = str(error)
+        except Http404:
+            # Of the project itself a 404 comes from `needs`: such an answer would be refused for ever.
+            if not request.htmx or asks:
+                raise
+            said = _("This item is not there any more.")
+        return JsonResponse({"outcome": "refused", "said": Flash(said, trouble=True).content})
 
     return checked
 

@@ -15,7 +15,9 @@
   };
 
   // Send a form; without fields, ask for the page's part. What comes: {html}, {data}, or {trouble: lost | refused |
-  // forbidden | loggedOut | otherPerson | notTaken}. A request that is the `last` of a page is sent though the page is closed.
+  // forbidden | gone | loggedOut | otherPerson | first | notTaken}, with the place where something is wanted of the
+  // person `first`. What neither is the page's part nor says what became of a form comes from something in between,
+  // such as a proxy: it has taken nothing. A request that is the `last` of a page is sent though the page is closed.
   labelling.send = async (url, fields = null, { last = false } = {}) => {
     const body = fields && new URLSearchParams(fields);
     let response;
@@ -30,20 +32,26 @@
       });
       if (response.type === "opaqueredirect") return { trouble: "loggedOut" };
       if (response.ok) {
+        const there = response.headers.get("HX-Redirect");
+        if (there) return { trouble: "first", there };
         const isJson = (response.headers.get("Content-Type") || "").startsWith("application/json");
-        if (!isJson) return { html: await response.text() };
+        if (!isJson) {
+          const html = await response.text();
+          return /<[^>]*\sid="task"/.test(html) ? { html } : { trouble: "refused" };
+        }
         const data = await response.json();
+        if (!("outcome" in data || "ahead" in data)) return { trouble: "refused" };
         return data.outcome === "other_person" ? { trouble: "otherPerson" } : { data };
       }
     } catch {
       return { trouble: "lost" };
     }
     if (response.status >= 500 || response.status === 429) return { trouble: "refused" };
-    return { trouble: response.status === 403 ? "forbidden" : "notTaken", status: response.status };
+    return { trouble: { 403: "forbidden", 404: "gone" }[response.status] || "notTaken", status: response.status };
   };
 
   // `withEach` gives further fields at the time of sending. `on` hears of what happens: changed(), arrived(entry,
-  // outcome), troubled(trouble), notTaken(entry, status).
+  // outcome), troubled(trouble, there), notTaken(entry, status).
   labelling.outbox = ({ name, withEach, on }) => {
     const store = labelling.store(name, []);
     let underWay = null; // {key, done: promise}
@@ -95,7 +103,7 @@
         timer = window.setTimeout(send, wait);
         wait = Math.min(wait * 1.5, LONGEST_WAIT_MS);
         on.changed();
-        return on.troubled(trouble);
+        return on.troubled(trouble, outcome.there);
       }
       wait = FIRST_WAIT_MS;
       remove(entry.key);

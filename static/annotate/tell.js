@@ -94,6 +94,8 @@
       forbidden: word.wordForbidden,
       loggedOut: word.wordLoggedOut,
       otherPerson: word.wordOtherPerson,
+      gone: word.wordGone,
+      first: word.wordFirst,
     };
     // Where the browser stores nothing, leaving the page would lose what was not sent.
     const NOT_KEPT = { loggedOut: word.wordLoggedOutHere, otherPerson: word.wordLoggedOutHere };
@@ -102,9 +104,11 @@
     const WAYS_ON = {
       loggedOut: [`${word.login}?next=${encodeURIComponent(word.page)}`, word.wordLogIn],
       otherPerson: [word.projects, word.wordProjects],
+      gone: [word.projects, word.wordProjects],
     };
 
-    function troubled(trouble) {
+    // `there` is where something is wanted of the person before they go on.
+    function troubled(trouble, there) {
       onConnection(false);
       // That an earlier answer was saved would be read as if this one were.
       if (!part("said").querySelector(".trouble")) part("said").replaceChildren();
@@ -112,9 +116,10 @@
       connection.dataset.trouble = trouble;
       const kept = isLasting();
       connection.textContent = (kept ? TROUBLES[trouble] : NOT_KEPT[trouble] || word.wordNotKept) || word.wordRefused;
-      if (WAYS_ON[trouble]) {
+      const way = there ? [there, word.wordThere] : WAYS_ON[trouble];
+      if (way) {
         const link = document.createElement("a");
-        [link.href, link.textContent] = WAYS_ON[trouble];
+        [link.href, link.textContent] = way;
         if (!kept) link.target = "_blank";
         connection.append(" ", link);
       }

@@ -1,11 +1,14 @@
 """Whose answers they are, in a real browser: sessions that end, others who log in, a second window."""
 
+import re
+
 import pytest
 from django.conf import settings
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from annotation.labelling import queue
 from annotation.models import Draft, Label, Skip, WorkItem
+from annotation.people.members import remove_member
 from testbed.factories import PASSWORD, add_member, make_items
 from tests.browser.test_labelling import (
     annotator,
@@ -219,3 +222,63 @@ def test_a_window_that_is_left_as_an_item_appears_stops_without_an_error(
     page.keyboard.press("2")
     time_goes_on(other)
     assert [label.value for label in Label.objects.all()] == ["cat"]
+
+
+def test_what_something_in_between_answers_is_no_answer_of_the_server(
+    open_page, context, project, annotator
+) -> None:
+    """A proxy's page of maintenance comes with 200, and has stored nothing."""
+    ask(project, make_items(project, 4))
+    page = open_page(annotator)
+    held(page, 2)
+    replies = [
+        {"body": "<html><body>Back soon</body></html>", "content_type": "text/html"},
+        {"body": '{"status": "ok"}', "content_type": "application/json"},
+    ]
+    context.route("**/annotate/submit/", lambda route: route.fulfill(status=200, **replies[0]))
+    texts = give(page, "1", "2")
+    expect(page.locator("#connection")).to_contain_text("will be sent again")
+    replies.pop(0)
+    with page.expect_response("**/annotate/submit/"):
+        pass
+    expect(page.locator("#unsent")).to_contain_text("2")
+    context.unroute("**/annotate/submit/")
+    nothing_kept(page)
+    assert dict(Label.objects.values_list("item__text", "value")) == dict(
+        zip(texts, ["cat", "dog"], strict=True)
+    )
+
+
+def test_what_is_wanted_of_a_person_first_loses_no_answer(
+    open_page, context, project, annotator, settings
+) -> None:
+    """The second step of the log-in becomes required while they label."""
+    ask(project, make_items(project, 4))
+    page = open_page(annotator)
+    held(page, 2)
+    settings.HYPAC_REQUIRE_SECOND_FACTOR = "everyone"
+    give(page, "1", "2")
+    expect(page.locator("#connection")).to_contain_text("Something is wanted of you")
+    expect(page.locator("#unsent")).to_contain_text("2")
+    assert not Label.objects.exists()
+    page.locator("#connection a").click()
+    expect(page).to_have_url(re.compile("/account/"))
+    settings.HYPAC_REQUIRE_SECOND_FACTOR = "none"
+    page.go_back()
+    nothing_kept(page)
+    assert [label.value for label in Label.objects.order_by("pk")] == ["cat", "dog"]
+
+
+def test_whoever_was_removed_is_told_so_and_keeps_what_was_not_sent(
+    open_page, context, project, annotator
+) -> None:
+    ask(project, make_items(project, 4))
+    page = open_page(annotator)
+    held(page, 2)
+    remove_member(project=project, user=annotator, actor=project.created_by)
+    give(page, "1")
+    expect(page.locator("#connection")).to_contain_text("You take no part in this project any more")
+    expect(page.locator("#connection a")).to_have_attribute("href", "/")
+    expect(page.locator("#problems")).to_be_empty()
+    add_member(project, user=annotator)
+    expect(page.locator("#problems")).to_contain_text("kept as a draft. Your answer was: cat")
