@@ -36,7 +36,7 @@ from annotation.outside.buckets import (
 )
 from annotation.outside.connections import store_of
 from annotation.outside.hub import Repository
-from annotation.outside.net.client import HEADER_NOT_SENT
+from annotation.outside.net.client import BADLY_COMPRESSED, HEADER_NOT_SENT, TOO_LARGE
 from annotation.permissions import access_to
 from annotation.ports import routing_port
 from annotation.storable import NOT_STORED
@@ -45,7 +45,7 @@ from annotation.words import Words
 AT_ONCE = 1000
 LOOK_SECONDS = 2
 MOST_KEY_BYTES = 1024
-NOT_AS_LISTED = {OTHER_BYTES.code, HEADER_NOT_SENT.code}
+NOT_AS_LISTED = {OTHER_BYTES.code, HEADER_NOT_SENT.code, TOO_LARGE.code, BADLY_COMPRESSED.code}
 """What the store gives of an object, or calls it by, is not as it was listed: that, too, is about one."""
 ONCE = WROTE, LISTED = "wrote_deliveries", "listed_files"
 FIELDS = ("file", "key", "format", "id_column", "text_column", "keep_labels", "add_duplicates", "encoding")
@@ -93,7 +93,7 @@ class _Look:
         # What is done once, however many attempts wait for other imports behind it.
         self.once = {name: True for name in ONCE if context.job.result.get(name)}
         self._left: list[int] = []  # for the next look: changed while they were read, or denied
-        self._read = self._denied_in_a_row = 0
+        self._read = self._denied_in_a_row = self._kept = 0
 
     def write(self, *, again: bool) -> None:
         """Have deliveries written that are not there yet; `again`: those whose writing failed, too."""
@@ -113,7 +113,7 @@ class _Look:
         self.context.progress(stage=Words(gettext_noop("Looking into the bucket")))
         unsettled = self.sync.files.exclude(state=BucketFile.State.TAKEN)
         gone = dict(unsettled.values_list("key", "pk"))
-        number = 0
+        number, self._kept = 0, len(gone)
         listed = self.bucket.list_objects(self.prefix, at_most=MAX_OBJECTS + 1)
         while page := list(islice(listed, AT_ONCE)):
             if (number := number + len(page)) > MAX_OBJECTS:
@@ -143,6 +143,10 @@ class _Look:
         ]
         if not new and not changed:
             return
+        # A store may list other names each time, and end before those of the time before are forgotten.
+        if (kept := self._kept + len(new)) > 2 * MAX_OBJECTS:
+            raise TOO_MANY.error(most=f"{MAX_OBJECTS:,}", key=self.prefix)
+        self._kept = kept
         with self.context.chunk():
             if not BucketSync.objects.select_for_update(no_key=True).filter(pk=self.sync.pk):
                 raise NO_SYNC.error()

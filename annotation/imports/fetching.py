@@ -20,6 +20,7 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, Project, StoredFile, User
 from annotation.outside.buckets import (
+    ELSEWHERE,
     KEYS_REFUSED,
     NO_SUCH_OBJECT,
     REFUSED,
@@ -36,7 +37,7 @@ IN_MEMORY = 8 * 1024**2
 MAX_OBJECTS = 100_000
 MOST_DENIED = 20
 """So many objects in a row that the store does not hand out: then it is not about one of them."""
-DENIED = {KEYS_REFUSED.code, REFUSED.code, TOKEN_REFUSED.code, HUB_REFUSED.code}
+DENIED = {KEYS_REFUSED.code, REFUSED.code, ELSEWHERE.code, TOKEN_REFUSED.code, HUB_REFUSED.code}
 FIRST_MOMENT = (1980, 1, 1, 0, 0, 0)
 
 

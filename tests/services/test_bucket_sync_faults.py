@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import zipfile
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -18,7 +19,8 @@ from annotation.imports.fetching import fetch
 from annotation.jobs import jobs
 from annotation.models import BucketSync, Job, StoredFile
 from annotation.outside import buckets
-from annotation.outside.buckets import KEYS_REFUSED, Bucket as Client, ObjectInfo
+from annotation.outside.buckets import ELSEWHERE, KEYS_REFUSED, Bucket as Client, ObjectInfo
+from annotation.outside.net.client import BADLY_COMPRESSED, TOO_LARGE
 from testbed.factories import make_project
 from testbed.object_store import Bucket
 from tests.services.test_bucket_sync import looked, names, put, rows, states, synchronised
@@ -85,6 +87,42 @@ def test_many_denied_objects_hold_up_none_that_come_later(sync, bucket, monkeypa
     assert looked(sync).error_code == "store_refused_keys"
     assert looked(sync).result["taken"] == 1
     assert looked(sync).state == Job.State.DONE, "nobody is told of it again"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        ELSEWHERE.error(raised_as=InputError, where="connection", said="307"),
+        TOO_LARGE.error(host="127.0.0.1", max_bytes=1, raised_as=HypacError),
+        BADLY_COMPRESSED.error(host="127.0.0.1", raised_as=HypacError),
+    ],
+)
+def test_what_a_store_does_with_one_object_holds_up_no_other(sync, monkeypatch, refusal):
+    pieces = Client.chunks
+
+    def one_bad(self: Client, found: ObjectInfo) -> Iterator[bytes]:
+        if found.key == "in/a.csv":
+            raise refusal
+        return pieces(self, found)
+
+    monkeypatch.setattr(Client, "chunks", one_bad)
+    job = looked(sync)
+    assert (job.state, job.result["taken"], job.result["refused"]) == (Job.State.DONE, 2, 1), job.error
+
+
+def test_a_store_that_lists_other_names_each_time_fills_no_database(sync, monkeypatch):
+    monkeypatch.setattr(bucket_look, "MAX_OBJECTS", 5)
+    monkeypatch.setattr(bucket_look, "AT_ONCE", 2)
+    times = itertools.count()
+
+    def endless(self: Client, *args: Any, **options: Any) -> Iterator[ObjectInfo]:
+        look = next(times)
+        return (ObjectInfo(f"in/{look}-{number}.csv", 5, "e") for number in itertools.count())
+
+    monkeypatch.setattr(Client, "list_objects", endless)
+    for _look in range(5):
+        assert looked(sync).error_code == "too_many_in_folder"
+    assert sync.files.count() <= 10
 
 
 KEYS = ["in/" + "x" * 1100 + ".csv", "in/" + "é" * 600 + ".csv", "in/a\0b.csv", "in/a\ud800b.csv"]
