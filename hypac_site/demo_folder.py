@@ -7,6 +7,11 @@ from pathlib import Path
 
 from hypac_site import environment
 
+KEPT = {
+    *("HYPAC_VAR", "HYPAC_UMASK", "HYPAC_TIME_ZONE", "HYPAC_LOG_LEVEL", "HYPAC_LOG_FORMAT"),
+    *("HYPAC_LOG_REQUESTS", "HYPAC_WORKER_MEMORY_MB", "HYPAC_DATA", "DJANGO_SETTINGS_MODULE"),
+}
+"""What it heeds of the settings of a site that is run from the same environment."""
 chosen = ""
 """Which demonstration this process was given a folder for; "" for none."""
 
@@ -14,12 +19,17 @@ chosen = ""
 def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
     """Give a demonstration a state folder of its own, before the settings are read.
 
-    So it shares database, files and messages with no real project, and runs on the embedded default whatever
-    the environment says. Of this machine it may ask so many `model_servers`, and nothing else.
+    So it shares database, files, messages, keys and mail with no real project, and runs on the embedded
+    default whatever the environment says, but for what is KEPT. Of this machine it may ask so many
+    `model_servers`, and nothing else.
     """
     global chosen
     chosen = name
     folder = environment.folder("HYPAC_VAR", Path(__file__).resolve().parent.parent / "var") / name
+    for variable in list(os.environ):
+        ours = variable.startswith(("HYPAC_", "DJANGO_", "CELERY_")) or variable == "DATABASE_URL"
+        if ours and variable not in KEPT and not variable.startswith("HYPAC_TEST_"):
+            del os.environ[variable]
     os.environ.update(
         HYPAC_VAR=str(folder),
         # Browsers keep cookies by host, whatever the port: a log-in here must end none at a site beside it.
@@ -31,21 +41,6 @@ def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
         ports = _kept_ports(folder / "ports", model_servers)
         os.environ["HYPAC_PRIVATE_HOSTS"] = ",".join(f"127.0.0.1:{port}" for port in ports)
     os.environ.setdefault("HYPAC_LOG_LEVEL", "WARNING")
-    for variable in (
-        "DATABASE_URL",
-        "CELERY_BROKER_URL",
-        "HYPAC_S3_BUCKET",
-        "HYPAC_HTTPS",
-        "HYPAC_BEHIND_PROXY",
-        "DJANGO_DEBUG",
-        "HYPAC_CACHE_URL",
-        "HYPAC_STATIC_ROOT",
-        "HYPAC_PROJECT_MAKERS",
-        "HYPAC_OIDC_ISSUER",
-        "HYPAC_LOCAL_LOGIN",
-        "HYPAC_REQUIRE_SECOND_FACTOR",
-    ):
-        os.environ.pop(variable, None)
 
 
 def _kept_ports(file: Path, count: int) -> list[str]:

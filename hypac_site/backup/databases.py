@@ -58,6 +58,15 @@ class Sqlite:
                 raise HypacError("The database is damaged: `PRAGMA integrity_check` of SQLite says how.")
             yield _SqliteSnapshot(copy)
 
+    def is_whole(self, source: Path) -> bool:
+        address = f"{source.resolve().as_uri()}?mode=ro&immutable=1"
+        try:
+            with closing(sqlite3.connect(address, uri=True)) as copy:
+                copy.execute("SELECT 1 FROM django_migrations LIMIT 1")
+                return bool(copy.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+        except sqlite3.DatabaseError:
+            return False
+
     def restore(self, source: Path) -> None:
         connection.close()
         target = _sqlite_file()
@@ -97,6 +106,16 @@ class Postgres:
             command += [f"--exclude-table-data={table}" for table in SESSIONS]
             _run([*command, f"--snapshot={snapshot}", f"--file={target}"])
             yield _PostgresSnapshot()
+
+    def is_whole(self, source: Path) -> bool:
+        """By its list alone: what it holds is read when it is put back, all or nothing."""
+        if shutil.which("pg_restore") is None:
+            return True  # whoever restores it is told
+        try:
+            _run(["pg_restore", "--list", "--file=/dev/null", str(source)])
+        except HypacError:
+            return False
+        return True
 
     def restore(self, source: Path) -> None:
         connection.close()

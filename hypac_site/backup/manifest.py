@@ -55,7 +55,8 @@ class Manifest:
             raise InputError("manifest.json lacks something.") from None
         pairs = isinstance(found.migrations, list) and all(map(_is_pair, found.migrations))
         texts = (found.vendor, found.database, found.database_sha256, found.index_sha256, found.key_check)
-        if not pairs or not all(isinstance(text, str) and "\0" not in text for text in texts):
+        counts = isinstance(found.files, int) and isinstance(found.bytes, int)
+        if not (pairs and counts) or not all(isinstance(text, str) and "\0" not in text for text in texts):
             raise InputError("manifest.json has something of the wrong kind.")
         return found
 
@@ -85,6 +86,11 @@ def entries(folder: Path) -> Iterator[Entry]:
             if path.is_absolute() or ".." in path.parts or "\0" in entry.name:
                 raise InputError("The list of files names a place outside of the storage.", where=entry.name)
             yield entry
+
+
+def is_a_file(path: Path) -> bool:
+    """No link, which may lead anywhere, and no pipe, which is never read to its end."""
+    return path.is_file() and not path.is_symlink()
 
 
 def sha256_of(path: Path) -> str:

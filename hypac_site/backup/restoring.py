@@ -15,7 +15,7 @@ from annotation.errors import InputError
 from annotation.outside import secrets
 from hypac_site.backup.databases import database, end_sessions, refuse_unless_empty
 from hypac_site.backup.making import KEY_CHECK
-from hypac_site.backup.manifest import BLOCK, FILES, INDEX, Entry, Manifest, entries, sha256_of
+from hypac_site.backup.manifest import BLOCK, FILES, INDEX, Entry, Manifest, entries, is_a_file, sha256_of
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,12 @@ def check_backup(source: Path) -> Restored:
         )
     for name, sha256 in ((manifest.database, manifest.database_sha256), (INDEX, manifest.index_sha256)):
         path = source / Path(name).name
-        if not path.exists() or sha256_of(path) != sha256:
+        if not is_a_file(path) or sha256_of(path) != sha256:
             raise InputError("The backup is damaged: this file is not what it was.", where=name)
+    if manifest.vendor == connection.vendor and not database().is_whole(
+        source / Path(manifest.database).name
+    ):
+        raise InputError("The backup is damaged: its database cannot be read.", where=manifest.database)
     count = 0
     for entry in entries(source):
         _read(source, entry)
@@ -112,7 +116,7 @@ def missing_files(restored: Restored) -> Iterator[str]:
 
 def _read(source: Path, entry: Entry) -> None:
     path = source / FILES / entry.name
-    if not path.exists() or path.stat().st_size != entry.size or sha256_of(path) != entry.sha256:
+    if not is_a_file(path) or path.stat().st_size != entry.size or sha256_of(path) != entry.sha256:
         raise InputError("The backup is damaged: this file is not what it was.", where=entry.name)
 
 

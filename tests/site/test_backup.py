@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -64,6 +65,26 @@ def lead_outside(folder: Path) -> None:
     change_manifest(folder, index_sha256=hashlib.sha256(index.read_bytes()).hexdigest())
 
 
+def forge_database(folder: Path, content: bytes) -> None:
+    """With a manifest that says that it is so."""
+    path = next(folder.glob("database.*"))
+    path.write_bytes(content)
+    change_manifest(folder, database_sha256=hashlib.sha256(content).hexdigest())
+
+
+def link_a_file(folder: Path) -> None:
+    """What it leads to has the very bytes."""
+    file = next(path for path in sorted((folder / "files").rglob("*")) if path.is_file())
+    file.rename(folder.parent / "elsewhere")
+    file.symlink_to(folder.parent / "elsewhere")
+
+
+def pipe_a_file(folder: Path) -> None:
+    file = next(path for path in sorted((folder / "files").rglob("*")) if path.is_file())
+    file.unlink()
+    os.mkfifo(file)
+
+
 def cut_database(folder: Path) -> None:
     path = next(folder.glob("database.*"))
     path.write_bytes(path.read_bytes()[:-100])
@@ -121,6 +142,11 @@ def note_session(user: User, key: str) -> None:
         (change_file, "damaged"),
         (cut_database, "damaged"),
         (lambda folder: (folder / "files.jsonl").write_text(""), "damaged"),
+        (lambda folder: forge_database(folder, b"no database" * 1000), "its database cannot be read"),
+        (lambda folder: forge_database(folder, b""), "its database cannot be read"),
+        (link_a_file, "damaged"),
+        (pipe_a_file, "damaged"),
+        (lambda folder: change_manifest(folder, bytes="many"), "wrong kind"),
         (lead_outside, "outside of the storage"),
     ],
 )

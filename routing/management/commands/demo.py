@@ -178,7 +178,7 @@ def _forget(folder: Path) -> None:
     for path in folder.iterdir():
         if path.name in ("demo.lock", "ports", "secret_key"):
             continue
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     for name in ("broker/messages", "broker/control"):
         (folder / name).mkdir(parents=True, exist_ok=True)
 
