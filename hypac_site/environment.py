@@ -5,14 +5,11 @@ import json
 import logging
 import os
 import re
-import secrets
-import tempfile
-import time
 import zoneinfo
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import dj_database_url
 from dj_database_url import DBConfig
@@ -22,16 +19,14 @@ TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
 LONGEST_DAYS = 36_500
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,5})?")
+ALLOWED_HOST = re.compile(r"\*|\[[0-9a-f:.]+\]|\.?[a-z0-9_]([a-z0-9._-]*[a-z0-9])?")
 # Those of memberships, which settings cannot import.
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 RATE = re.compile(r"[1-9][0-9]{0,7}/(s|sec|m|min|h|hour|d|day)")
 DATABASES = ("postgres", "postgresql", "pgsql", "sqlite")
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 # Of a secret that nobody can guess, as Django's check `security.W009` has it.
-SECRET_CHARACTERS, DISTINCT_CHARACTERS = 50, 5
-# So long an empty key file may be one that another process is writing.
-SECONDS_TO_WRITE = 1.0
-HOW_TO_MAKE_ONE = "python -c 'import secrets; print(secrets.token_urlsafe(50))'"
+DISTINCT_CHARACTERS = 5
 
 
 def text(name: str, default: str = "") -> str:
@@ -49,14 +44,17 @@ def flag(name: str, *, default: bool = False) -> bool:
     raise ImproperlyConfigured(f"{name}={value!r} is neither yes nor no. Use 1 or 0.")
 
 
-def integer(name: str, default: int) -> int:
+def integer(name: str, default: int, *, least: int = 0) -> int:
     value = os.environ.get(name)
     if value is None or not value.strip():
         return default
     try:
-        return int(value)
+        found = int(value)
     except ValueError:
         raise ImproperlyConfigured(f"{name}={value!r} is not a whole number.") from None
+    if found < least:
+        raise ImproperlyConfigured(f"{name}={found}: the least is {least}.")
+    return found
 
 
 def days(name: str) -> int | None:
@@ -136,6 +134,17 @@ def names(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
+def allowed_hosts(name: str, default: str) -> list[str]:
+    """Names that the site answers to, as Django has them: ".example.org" for all below it, "*" for any."""
+    found = names(name, default)
+    for entry in found:
+        if not ALLOWED_HOST.fullmatch(entry.lower()):
+            raise ImproperlyConfigured(
+                f"{name}: {entry!r} is no host name. Write labels.example.org, without https:// and port."
+            )
+    return found
+
+
 def hosts(name: str) -> list[str]:
     """Hosts with or without a port: "localhost:8001", "gpu.internal", "[::1]:8001"; in lower case."""
     found = [entry.lower() for entry in names(name)]
@@ -176,12 +185,20 @@ def mail_url(name: str) -> str:
     return url
 
 
+def _parts(url: str) -> SplitResult:
+    """Nothing of an address that cannot be taken apart."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
 def site_address(name: str) -> str:
     """ "https://labels.example.org", without a path."""
     url = text(name).rstrip("/")
-    parts = urlsplit(url)
-    if url and (parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query):
-        raise ImproperlyConfigured(f"{name}={url!r}: write https://labels.example.org, without a path.")
+    parts = _parts(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname or any(parts[2:]) or "@" in url):
+        raise ImproperlyConfigured(f"{name}: write https://labels.example.org, without a path.")
     return url
 
 
@@ -213,7 +230,7 @@ def issuer(name: str) -> str:
     is only this machine.
     """
     url = text(name)
-    parts = urlsplit(url)
+    parts = _parts(url)
     near = parts.hostname in ("localhost", "127.0.0.1", "::1")
     good = parts.netloc and not parts.query and (parts.scheme == "https" or (parts.scheme == "http" and near))
     if url and not good:
@@ -286,76 +303,6 @@ def encryption_keys(name: str) -> list[str]:
                 "python -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())'"
             )
     return found
-
-
-def secret_key(variable: str, file: Path, *, may_create: bool, may_be_weak: bool = False) -> str:
-    """The signing key: from the environment, else from a private file.
-
-    The embedded default makes its own random key on first use, so that nobody ever runs with a key that
-    others know; a server with its own database has to be given one. A key that somebody could guess signs
-    sessions of anybody, and is refused.
-    """
-    key = text(variable)
-    if key:
-        if not may_be_weak and _can_be_guessed(key):
-            raise ImproperlyConfigured(f"{variable} {_WEAK}Make one with: {HOW_TO_MAKE_ONE}")
-        return key
-    if not file.exists():
-        if not may_create:
-            raise ImproperlyConfigured(f"{variable} is not set. Make one with: {HOW_TO_MAKE_ONE}")
-        try:
-            _make_secret(file)
-        except OSError as error:
-            raise ImproperlyConfigured(
-                f"No key can be written to {file} ({error.strerror}). HYPAC_VAR names the folder."
-            ) from None
-    key = _read_secret(file)
-    if _can_be_guessed(key):
-        raise ImproperlyConfigured(
-            f"The key in {file} {_WEAK}Remove the file: the next start makes a new one. People then have to "
-            "log in again, and keys of model servers that were stored without HYPAC_ENCRYPTION_KEYS have to "
-            "be entered again."
-        )
-    return key
-
-
-_WEAK = (
-    f"can be guessed: it needs {SECRET_CHARACTERS} characters, {DISTINCT_CHARACTERS} of them different, and "
-    "none that Django wrote for development. "
-)
-
-
-def _can_be_guessed(key: str) -> bool:
-    short = len(key) < SECRET_CHARACTERS or len(set(key)) < DISTINCT_CHARACTERS
-    return short or key.startswith("django-insecure-")
-
-
-def _make_secret(file: Path) -> None:
-    """There is no moment at which the file is there and empty, as another process of the same start reads it,
-    but where the file system has no links.
-    """
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    key = secrets.token_urlsafe(50)
-    # A name of its own: processes of two containers on one volume may have the same number.
-    descriptor, part = tempfile.mkstemp(prefix=f"{file.name}.", suffix=".part", dir=file.parent)
-    with os.fdopen(descriptor, "w") as handle:
-        handle.write(key)
-    with contextlib.suppress(FileExistsError):  # another process was quicker
-        try:
-            os.link(part, file)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without links: readers wait for the end of the moment
-            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
-                handle.write(key)
-    Path(part).unlink()
-
-
-def _read_secret(file: Path) -> str:
-    until = time.monotonic() + SECONDS_TO_WRITE
-    while not (key := file.read_text().strip()) and time.monotonic() < until:
-        time.sleep(0.05)
-    return key
 
 
 def umask(name: str, default: int) -> int:

@@ -9,6 +9,7 @@ from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from hypac_site import environment, private_files, worker_memory
+from hypac_site.secret_key import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = environment.folder("HYPAC_VAR", BASE_DIR / "var")
@@ -22,10 +23,10 @@ HTTPS = environment.flag("HYPAC_HTTPS")
 EMBEDDED = not environment.text("DATABASE_URL")
 
 private_files.close(VAR_DIR / "secret_key", HYPAC_UMASK)
-SECRET_KEY = environment.secret_key(
+SECRET_KEY = secret_key(
     "DJANGO_SECRET_KEY", VAR_DIR / "secret_key", may_create=EMBEDDED or DEBUG, may_be_weak=DEBUG
 )
-ALLOWED_HOSTS = environment.names("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = environment.allowed_hosts("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = environment.names("DJANGO_CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
@@ -203,8 +204,8 @@ elif CELERY_BROKER_URL.startswith(("redis", "sentinel")):
     }
 # A job whose heartbeat is older than this is taken to have lost its worker; it is then started again, in all
 # at most so many times.
-HYPAC_JOB_STALE_SECONDS = environment.integer("HYPAC_JOB_STALE_SECONDS", 60)
-HYPAC_JOB_MAX_ATTEMPTS = environment.integer("HYPAC_JOB_MAX_ATTEMPTS", 5)
+HYPAC_JOB_STALE_SECONDS = environment.integer("HYPAC_JOB_STALE_SECONDS", 60, least=1)
+HYPAC_JOB_MAX_ATTEMPTS = environment.integer("HYPAC_JOB_MAX_ATTEMPTS", 5, least=1)
 # For how many days it is kept what models wrote word by word, what people wrote and did not send in time, and
 # what was done; None: for ever (annotation/retention.py).
 HYPAC_RETAIN_RAW_OUTPUT_DAYS = environment.days("HYPAC_RETAIN_RAW_OUTPUT_DAYS")
@@ -270,8 +271,8 @@ HYPAC_OIDC_GROUPS = environment.group_roles("HYPAC_OIDC_GROUPS")
 HYPAC_OIDC_GROUPS_CLAIM = environment.text("HYPAC_OIDC_GROUPS_CLAIM", "groups")
 # How long a session lasts that began there, and a token after the last such log-in: who is gone there has no
 # way in here for longer.
-HYPAC_OIDC_SESSION_HOURS = environment.integer("HYPAC_OIDC_SESSION_HOURS", 10)
-HYPAC_OIDC_TOKEN_DAYS = environment.integer("HYPAC_OIDC_TOKEN_DAYS", 7)
+HYPAC_OIDC_SESSION_HOURS = environment.integer("HYPAC_OIDC_SESSION_HOURS", 10, least=1)
+HYPAC_OIDC_TOKEN_DAYS = environment.integer("HYPAC_OIDC_TOKEN_DAYS", 7, least=1)
 # Who may log in by password: "everybody" who has one, "staff" and administrators, or "nobody".
 HYPAC_LOCAL_LOGIN = environment.one_of("HYPAC_LOCAL_LOGIN", ("everybody", "staff", "nobody"))
 if HYPAC_LOCAL_LOGIN != "everybody" and not HYPAC_OIDC_ISSUER:
@@ -298,7 +299,7 @@ HYPAC_LOGIN_RATES = {
     "address": environment.rate("HYPAC_LOGIN_ADDRESS_RATE", "20/min"),
     "all": environment.rate("HYPAC_LOGIN_RATE", "60/min"),
 }
-AXES_FAILURE_LIMIT = environment.integer("HYPAC_LOGIN_FAILURE_LIMIT", 10)
+AXES_FAILURE_LIMIT = environment.integer("HYPAC_LOGIN_FAILURE_LIMIT", 10, least=1)
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
@@ -325,16 +326,16 @@ STORAGES = {
     },
 }
 # Caps on what one upload may hold; each is checked before its content is read further.
-HYPAC_MAX_UPLOAD_BYTES = environment.integer("HYPAC_MAX_UPLOAD_BYTES", 2 * 1024**3)
-HYPAC_MAX_IMPORT_ROWS = environment.integer("HYPAC_MAX_IMPORT_ROWS", 5_000_000)
-HYPAC_MAX_CELL_CHARACTERS = environment.integer("HYPAC_MAX_CELL_CHARACTERS", 1_000_000)
-HYPAC_MAX_IMAGE_BYTES = environment.integer("HYPAC_MAX_IMAGE_BYTES", 20 * 1024**2)
-HYPAC_MAX_IMAGE_PIXELS = environment.integer("HYPAC_MAX_IMAGE_PIXELS", 50_000_000)
+HYPAC_MAX_UPLOAD_BYTES = environment.integer("HYPAC_MAX_UPLOAD_BYTES", 2 * 1024**3, least=1)
+HYPAC_MAX_IMPORT_ROWS = environment.integer("HYPAC_MAX_IMPORT_ROWS", 5_000_000, least=1)
+HYPAC_MAX_CELL_CHARACTERS = environment.integer("HYPAC_MAX_CELL_CHARACTERS", 1_000_000, least=1)
+HYPAC_MAX_IMAGE_BYTES = environment.integer("HYPAC_MAX_IMAGE_BYTES", 20 * 1024**2, least=1)
+HYPAC_MAX_IMAGE_PIXELS = environment.integer("HYPAC_MAX_IMAGE_PIXELS", 50_000_000, least=1)
 # What becomes of an upload; annotation/imports/limits.py states the rest.
-HYPAC_MAX_INPUT_RATIO = environment.integer("HYPAC_MAX_INPUT_RATIO", 200)
-HYPAC_MAX_UNPACKED_BYTES = environment.integer("HYPAC_MAX_UNPACKED_BYTES", 32 * 1024**3)
-HYPAC_MAX_IMPORT_CHARACTERS = environment.integer("HYPAC_MAX_IMPORT_CHARACTERS", 20_000_000_000)
-HYPAC_MAX_IMPORT_SECONDS = environment.integer("HYPAC_MAX_IMPORT_SECONDS", 6 * 3600)
+HYPAC_MAX_INPUT_RATIO = environment.integer("HYPAC_MAX_INPUT_RATIO", 200, least=1)
+HYPAC_MAX_UNPACKED_BYTES = environment.integer("HYPAC_MAX_UNPACKED_BYTES", 32 * 1024**3, least=1)
+HYPAC_MAX_IMPORT_CHARACTERS = environment.integer("HYPAC_MAX_IMPORT_CHARACTERS", 20_000_000_000, least=1)
+HYPAC_MAX_IMPORT_SECONDS = environment.integer("HYPAC_MAX_IMPORT_SECONDS", 6 * 3600, least=1)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2
 FILE_UPLOAD_PERMISSIONS = 0o666 & ~HYPAC_UMASK
 # Only model files that the person who runs the server put into this folder can be loaded by the `sklearn`
@@ -397,8 +398,8 @@ HYPAC_API_RATES = {
     "anonymous": environment.rate("HYPAC_API_ANONYMOUS_RATE", "600/min"),
     "wrong_tokens": environment.rate("HYPAC_API_WRONG_TOKEN_RATE", "30/min"),
 }
-HYPAC_TOKEN_DAYS = environment.integer("HYPAC_TOKEN_DAYS", 90)
-HYPAC_TOKEN_MAX_DAYS = environment.integer("HYPAC_TOKEN_MAX_DAYS", 365)
+HYPAC_TOKEN_DAYS = environment.integer("HYPAC_TOKEN_DAYS", 90, least=1)
+HYPAC_TOKEN_MAX_DAYS = environment.integer("HYPAC_TOKEN_MAX_DAYS", 365, least=1)
 # Its own table stays away, as another model takes its place: its migrations would make it all the same.
 MIGRATION_MODULES = {"knox": None}
 KNOX_TOKEN_MODEL = "annotation.ApiToken"  # noqa: S105

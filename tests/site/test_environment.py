@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from hypac_site import environment
+from hypac_site import environment, secret_key
 from hypac_site.supervisor import ServeError, require_free_port
 
 pytestmark = pytest.mark.costly
@@ -55,19 +55,19 @@ class TestAKeyThatCanBeGuessed:
     def test_is_refused_with_how_to_make_one(self, key, monkeypatch, tmp_path) -> None:
         monkeypatch.setenv("DJANGO_SECRET_KEY", key)
         with pytest.raises(ImproperlyConfigured, match=r"DJANGO_SECRET_KEY .*token_urlsafe") as caught:
-            environment.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", may_create=True)
+            secret_key.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", may_create=True)
         assert key not in str(caught.value) or key == "x"
 
     def test_does_for_development(self, key, monkeypatch, tmp_path) -> None:
         monkeypatch.setenv("DJANGO_SECRET_KEY", key)
         given = {"may_create": True, "may_be_weak": True}
-        assert environment.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", **given) == key
+        assert secret_key.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", **given) == key
 
     def test_is_refused_in_the_file_too(self, key, monkeypatch, tmp_path) -> None:
         monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)
         (tmp_path / "key").write_text(key)
         with pytest.raises(ImproperlyConfigured, match="Remove the file"):
-            environment.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", may_create=True)
+            secret_key.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", may_create=True)
 
 
 def test_a_site_with_a_key_of_one_character_does_not_start(tmp_path: Path) -> None:
@@ -118,6 +118,13 @@ def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url
         ("HYPAC_TIME_ZONE", "Europe/Berlinn", "Write one as Europe/Berlin."),
         ("HYPAC_LOG_LEVEL", "LOUD", "Write DEBUG, INFO"),
         ("HYPAC_COOKIE_PREFIX", "a;b", "letters and digits"),
+        ("DJANGO_ALLOWED_HOSTS", "http://labels.example.org", "without https:// and port"),
+        ("DJANGO_ALLOWED_HOSTS", "labels.example.org:8000", "without https:// and port"),
+        ("HYPAC_ADDRESS", "https://[x", "without a path"),
+        ("HYPAC_ADDRESS", "https://a:hunter2@x.org", "without a path"),
+        ("HYPAC_OIDC_ISSUER", "https://[x", "write https://id"),
+        ("HYPAC_TOKEN_DAYS", "-5", "the least is 1"),
+        ("HYPAC_REQUEST_STATEMENT_SECONDS", "-1", "the least is 0"),
         ("HYPAC_COOKIE_PREFIX", "__Host", "letters and digits"),
     ],
 )
@@ -166,7 +173,7 @@ def test_a_port_that_there_is_not_is_told() -> None:
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)
     with pytest.raises(ImproperlyConfigured, match="HYPAC_VAR names the folder"):
-        environment.secret_key("DJANGO_SECRET_KEY", Path("/proc/nothing/secret_key"), may_create=True)
+        secret_key.secret_key("DJANGO_SECRET_KEY", Path("/proc/nothing/secret_key"), may_create=True)
 
 
 def test_an_empty_folder_is_the_default_and_not_where_one_stands(monkeypatch, tmp_path) -> None:
@@ -215,7 +222,7 @@ def test_processes_that_start_together_make_one_key(monkeypatch, tmp_path: Path)
         link(part, target)
 
     monkeypatch.setattr(os, "link", beaten)
-    assert environment.secret_key("DJANGO_SECRET_KEY", file, may_create=True).startswith("of the quicker")
+    assert secret_key.secret_key("DJANGO_SECRET_KEY", file, may_create=True).startswith("of the quicker")
     assert [path.name for path in file.parent.iterdir()] == ["key"]
 
 
@@ -231,10 +238,10 @@ def test_processes_of_two_containers_do_not_write_into_one_file(monkeypatch, tmp
         link(part, target)
         if not keys:
             keys.append(target.read_text())
-            environment._make_secret(target)
+            secret_key._make_secret(target)
 
     monkeypatch.setattr(os, "link", slowly)
-    assert environment.secret_key("DJANGO_SECRET_KEY", file, may_create=True) == keys[0]
+    assert secret_key.secret_key("DJANGO_SECRET_KEY", file, may_create=True) == keys[0]
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
@@ -246,9 +253,9 @@ def test_a_key_is_made_where_files_have_no_links(monkeypatch, tmp_path: Path) ->
 
     monkeypatch.setattr(os, "link", none)
     file = tmp_path / "key"
-    key = environment.secret_key("DJANGO_SECRET_KEY", file, may_create=True)
-    environment._make_secret(file)  # another process, slower
-    assert environment.secret_key("DJANGO_SECRET_KEY", file, may_create=True) == key
+    key = secret_key.secret_key("DJANGO_SECRET_KEY", file, may_create=True)
+    secret_key._make_secret(file)  # another process, slower
+    assert secret_key.secret_key("DJANGO_SECRET_KEY", file, may_create=True) == key
     assert file.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
