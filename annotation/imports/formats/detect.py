@@ -47,6 +47,8 @@ TABLE_NAMES = (".csv", ".tsv", ".tab")
 DELIMITERS = {"\t": "tsv", ",": "csv_comma", ";": "csv_semicolon"}
 # Of a text that may be a table, so many rows in a hundred have as many cells as its first.
 LEAST_REGULAR = 80
+BARE = {"id", "data"}
+"""Names that say little of who wrote an object."""
 # A first line of one column is its name where it is one of these, else the first item.
 HEADERS = frozenset({
     "text", "content", "sentence", "review", "question", "prompt", "comment", "body", "document", "message",
@@ -93,11 +95,19 @@ def detect_in(packed: IO[bytes], where: str, importers: Collection[Importer]) ->
             where=where,
         )
     if text.startswith((b"{", b"[")):
-        first = _first_object(packed, text)
+        first, is_alone = _first_object(packed, text)
         listed = text.startswith(b"[")
-        for one in reversed([*importers]):
-            if one.claims_object(first, listed=listed):
-                return one.name
+        claims = (one.name for one in reversed([*importers]) if one.claims_object(first, listed=listed))
+        if (claimed := next(claims, "")) and not first.keys() <= BARE:
+            return claimed
+        if is_alone and (within := _rows_within(first)):
+            words = gettext_noop(
+                "This file is one object, whose “%(place)s” is a list of %(count)s objects. If these are the "
+                "rows, save that list alone. For one item put [ and ] around the object."
+            )
+            raise fault(words, where=where, place=within[0], count=within[1])
+        if claimed:
+            return claimed
     if text.startswith(b"{"):
         return "jsonl"
     if text.startswith(b"["):
@@ -118,18 +128,40 @@ def detect_in(packed: IO[bytes], where: str, importers: Collection[Importer]) ->
     return "lines"
 
 
-def _first_object(packed: IO[bytes], head: bytes) -> Any:
-    """The first object of a JSON file, however long it is; None where there is none."""
+def _first_object(packed: IO[bytes], head: bytes) -> tuple[Any, bool]:
+    """The first object of a JSON file, however long it is; None where there is none. And whether the file is
+    this object and nothing else.
+    """
     decoder = json.JSONDecoder()
     for size in (HEAD, longest_row()):
         if size > HEAD:
             head = head_of(unpacked(packed), size).removeprefix(UTF8_BOM).lstrip()
         text = head.decode(errors="replace").removeprefix("[").lstrip()
         with suppress(ValueError, RecursionError):
-            return decoder.raw_decode(text)[0]
+            found, end = decoder.raw_decode(text)
+            is_alone = head.startswith(b"{") and len(head) < size // 2 and not text[end:].strip()
+            return found, is_alone
         if len(head) < HEAD // 2:
             break  # the file is no longer than what was read
-    return None
+    return None, False
+
+
+def _rows_within(found: Any) -> tuple[str, int] | None:
+    """Of an object that seems to be a wrapping: where its list of objects is, and how many it has."""
+    if not isinstance(found, dict):
+        return None
+    inner = [
+        (f"{name}.{key}", value)
+        for name, part in found.items()
+        if isinstance(part, dict)
+        for key, value in part.items()
+    ]
+    lists = [
+        (place, len(value))
+        for place, value in (*found.items(), *inner)
+        if isinstance(value, list) and len(value) > 1 and all(isinstance(entry, dict) for entry in value)
+    ]
+    return lists[0] if len(lists) == 1 else None
 
 
 def _by_header(text: bytes, name: str) -> str:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from shlex import quote
 from typing import Any
 
 from django.conf import settings
@@ -54,7 +55,9 @@ class Command(BaseCommand):
             supervisor.start()
             self.stdout.write(self.style.SUCCESS(f"HyPAC runs at {supervisor.address}  (Ctrl-C stops it)"))
             if not User.objects.filter(is_active=True).exists():
-                self.stdout.write("No account yet. Make one: .venv/bin/python manage.py createsuperuser")
+                place = f"HYPAC_VAR={quote(str(settings.VAR_DIR))} " if os.environ.get("HYPAC_VAR") else ""
+                command = f"{place}.venv/bin/python manage.py createsuperuser"
+                self.stdout.write(f"No account yet. Make one: {command}")
             self.stdout.flush()  # a log file shall say so now, not at the end
             while True:
                 supervisor.watch(3600)

@@ -1,9 +1,15 @@
 """What an item is made of: one column or several, and which ones people may never see."""
 
+import io
+import json
+import re
+
 import pytest
 
 from annotation.errors import ConflictError, InputError
 from annotation.imports.columns import Column, ColumnMapping, read_columns
+from annotation.imports.formats.detect import detect_in
+from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.rows import fields_hash, fields_text, text_hash
 from annotation.imports.upload import preview, start_import
 from annotation.labelling import queue
@@ -177,3 +183,30 @@ class TestTextFormat:
     def test_an_unknown_one_is_refused(self, project) -> None:
         with pytest.raises(InputError, match="plain or Markdown"):
             self.start(project, "html")
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ({"data": {"rows": [{"id": 1}, {"id": 2}]}}, "data.rows"),
+        ({"data": [{"id": 1}, {"id": 2}], "version": "1"}, "data"),
+        ({"type": "FeatureCollection", "features": [{"a": 1}, {"a": 2}]}, "features"),
+    ],
+)
+def test_rows_that_are_wrapped_are_no_single_item(content: object, place: str) -> None:
+    with pytest.raises(InputError, match=f"whose “{re.escape(place)}” is a list of 2 objects"):
+        detect_in(io.BytesIO(json.dumps(content, indent=1).encode()), "x.json", IMPORTERS.values())
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ('{"id": 1, "data": {"text": "a"}}', "label_studio"),
+        ('{"id": 1, "data": {"text": "a"}, "annotations": [{"a": 1}, {"a": 2}]}', "label_studio"),
+        ('{"id": 1, "turns": [{"a": 1}, {"a": 2}]}\n{"id": 2, "turns": [{"a": 1}, {"a": 2}]}', "jsonl"),
+        ('[{"id": 1, "turns": [{"a": 1}, {"a": 2}]}]', "json"),
+        ('{"id": 1, "text": "a", "tags": ["b", "c"]}', "jsonl"),
+    ],
+)
+def test_an_item_may_hold_lists(content: str, name: str) -> None:
+    assert detect_in(io.BytesIO(content.encode()), "x.json", IMPORTERS.values()) == name
