@@ -165,6 +165,16 @@ def cache_url(name: str, broker: str) -> str:
     return url or (broker if broker.startswith(("redis://", "rediss://")) else "")
 
 
+def broker_url(name: str) -> str:
+    """Where messages to workers go; "" for files of this machine. It may hold a password."""
+    url = text(name)
+    if url and "://" not in url:
+        raise ImproperlyConfigured(
+            f"{name}: write redis://host:6379/0 or amqp://user:password@host:5672/vhost."
+        )
+    return url
+
+
 def mail_url(name: str) -> str:
     """smtp:// or smtps:// with host, perhaps port, user and password; smtp:// means STARTTLS unless the
     address ends with ?tls=no.

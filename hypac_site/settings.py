@@ -149,7 +149,7 @@ else:
 
 # --- Jobs ---------------------------------------------------------------------------------------------------
 
-CELERY_BROKER_URL = environment.text("CELERY_BROKER_URL") or "filesystem://localhost"
+CELERY_BROKER_URL = environment.broker_url("CELERY_BROKER_URL") or "filesystem://localhost"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]

@@ -120,6 +120,7 @@ def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url
         ("HYPAC_COOKIE_PREFIX", "a;b", "letters and digits"),
         ("DJANGO_ALLOWED_HOSTS", "http://labels.example.org", "without https:// and port"),
         ("DJANGO_ALLOWED_HOSTS", "labels.example.org:8000", "without https:// and port"),
+        ("CELERY_BROKER_URL", "hunter2", "write redis://"),
         ("HYPAC_ADDRESS", "https://[x", "without a path"),
         ("HYPAC_ADDRESS", "https://a:hunter2@x.org", "without a path"),
         ("HYPAC_OIDC_ISSUER", "https://[x", "write https://id"),
