@@ -85,9 +85,11 @@ def database(name: str, default: str, **options: Any) -> DBConfig:
     hold a password, and is in no message.
     """
     scheme, found, rest = (text(name) or default).partition("://")
-    if not found or scheme.lower() not in DATABASES:
+    is_file = rest.startswith("/") or rest == ":memory:"
+    if not found or scheme.lower() not in DATABASES or (scheme.lower() == "sqlite" and not is_file):
         raise ImproperlyConfigured(
-            f"{name}: write postgresql://user:password@host:5432/name, or leave it out: SQLite in HYPAC_VAR."
+            f"{name}: write postgresql://user:password@host:5432/name, or sqlite:////srv/hypac.sqlite3. "
+            "Without it, SQLite in HYPAC_VAR."
         )
     try:
         return dj_database_url.parse(f"{scheme.lower()}://{rest}", **options)

@@ -62,7 +62,7 @@
     on: {
       changed() {
         const waiting = outbox.entries().length;
-        unsent.hidden = !waiting || (!stopped && waiting < 2 && teller.isConnected());
+        unsent.hidden = !waiting || (waiting < 2 && teller.isConnected() && (!stopped || outbox.isLasting()));
         unsent.querySelector("strong").textContent = counts.text(waiting);
         window.clearTimeout(savingTimer);
         if (waiting) savingTimer = window.setTimeout(() => teller.isConnected() && tell(word.wordSaving), SAVING_AFTER_MS);
@@ -264,9 +264,9 @@
       const before = area.querySelector("form[data-undo] [name=before]");
       const fields = [["person", word.person], ...(before ? [["before", before.value]] : [])];
       if (desk.current()) fields.push(["holding", desk.holding().join(",")]);
-      const { data, html, trouble } = await labelling.send(word.undo, fields);
+      const { data, html, trouble, there } = await labelling.send(word.undo, fields);
       if (stopped) return;
-      if (trouble) return troubled(trouble);
+      if (trouble) return troubled(trouble, there);
       if (data) return tell(data.said.text, data.outcome !== "stored");
       // A skipped item that is back is the only one that the person holds now.
       if (/data-state="item"/.test(html)) desk.forget();
@@ -338,7 +338,11 @@
 
   area.addEventListener("input", desk.draftSoon);
 
-  // The page without work asks by itself (htmx); what it then shows is taken from there.
+  // The page without work asks by itself (htmx); what it then shows is taken from there. No part of the page is
+  // what something in between has answered.
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.target.id === "task" && !labelling.isPart(detail.xhr.responseText)) detail.shouldSwap = false;
+  });
   document.addEventListener("htmx:afterSettle", (event) => {
     if (!event.detail.elt || event.detail.elt.id !== "task") return;
     desk.take();

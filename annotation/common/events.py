@@ -54,16 +54,18 @@ def emit(
     data: Mapping[str, Any],
     key: str = "",
     letter: Mapping[str, Any] | None = NO_MORE,
+    letter_key: str = "",
 ) -> int:
     """Tell the project's addresses that want it; returns how many. Call it in the transaction of what
-    happened. Of the same `key` only the first call has an effect. `letter` is what its e-mail has besides
-    `data`, None where there is to be none.
+    happened. Of the same `key` only the first call has an effect, of the same `letter_key` the first e-mail,
+    for as long as letters are kept. `letter` is what the e-mail has besides `data`, None where there is to be
+    none.
     """
     wanting = wanted_by(project, event)
     if wanting:
         store(wanting, project=project, event=event, data=data, key=key)
     if letter is not None:
-        tell_leaders(project=project, event=event, data={**data, **letter}, key=key)
+        tell_leaders(project=project, event=event, data={**data, **letter}, key=letter_key or key)
     return len(wanting)
 
 

@@ -93,7 +93,7 @@ class _Look:
         # What is done once, however many attempts wait for other imports behind it.
         self.once = {name: True for name in ONCE if context.job.result.get(name)}
         self._left: list[int] = []  # for the next look: changed while they were read, or denied
-        self._read = self._denied_in_a_row = self._kept = 0
+        self._read = self._denied_in_a_row = 0
 
     def write(self, *, again: bool) -> None:
         """Have deliveries written that are not there yet; `again`: those whose writing failed, too."""
@@ -113,7 +113,7 @@ class _Look:
         self.context.progress(stage=Words(gettext_noop("Looking into the bucket")))
         unsettled = self.sync.files.exclude(state=BucketFile.State.TAKEN)
         gone = dict(unsettled.values_list("key", "pk"))
-        number, self._kept = 0, len(gone)
+        number = 0
         listed = self.bucket.list_objects(self.prefix, at_most=MAX_OBJECTS + 1)
         while page := list(islice(listed, AT_ONCE)):
             if (number := number + len(page)) > MAX_OBJECTS:
@@ -124,14 +124,21 @@ class _Look:
             objects = {_storable_key(found.key): found for found in page if not found.key.endswith("/")}
             for key in objects:
                 gone.pop(key, None)
+            if len(gone) + number > 2 * MAX_OBJECTS:
+                # A store may list other names each time, and never to the end. What is there comes again.
+                self._forget(gone)
             self._store(objects)
+        self._forget(gone)
+        with self.context.chunk():
+            self.once[LISTED] = True
+            self._keep_counts()
+
+    def _forget(self, gone: dict[str, int]) -> None:
         left = iter(gone.values())
         while pks := list(islice(left, AT_ONCE)):
             with self.context.chunk():
                 BucketFile.objects.filter(pk__in=pks).exclude(state=BucketFile.State.TAKEN).delete()
-        with self.context.chunk():
-            self.once[LISTED] = True
-            self._keep_counts()
+        gone.clear()
 
     def _store(self, objects: dict[str, ObjectInfo]) -> None:
         known = {row.key: row for row in self.sync.files.filter(key__in=objects)}
@@ -143,10 +150,6 @@ class _Look:
         ]
         if not new and not changed:
             return
-        # A store may list other names each time, and end before those of the time before are forgotten.
-        if (kept := self._kept + len(new)) > 2 * MAX_OBJECTS:
-            raise TOO_MANY.error(most=f"{MAX_OBJECTS:,}", key=self.prefix)
-        self._kept = kept
         with self.context.chunk():
             if not BucketSync.objects.select_for_update(no_key=True).filter(pk=self.sync.pk):
                 raise NO_SYNC.error()

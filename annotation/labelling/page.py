@@ -86,8 +86,9 @@ def work_item_id(request: ProjectRequest) -> int:
     return number
 
 
-def own_label(request: ProjectRequest, number: str) -> Label:
-    label = _own_labels(request).filter(pk=whole_number(number)).first()
+def own_label(request: ProjectRequest, number: str, *, any_version: bool = False) -> Label:
+    labels = _own_versions(request) if any_version else _own_labels(request)
+    label = labels.filter(pk=whole_number(number)).first()
     if label is None:
         raise Http404("no such label of this person, or a newer version of it")
     return label
@@ -99,8 +100,12 @@ def newest_label(request: ProjectRequest, work_item: int) -> Label | None:
 
 
 def _own_labels(request: ProjectRequest) -> Any:
+    return _own_versions(request).filter(superseded_by__isnull=True)
+
+
+def _own_versions(request: ProjectRequest) -> Any:
     return Label.objects.select_related("work_item__batch", "item__image", "item__project").filter(
-        annotator=request.user, item__project=request.access.project, superseded_by__isnull=True
+        annotator=request.user, item__project=request.access.project
     )
 
 

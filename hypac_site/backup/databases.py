@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from django.db import connection, transaction
 
-from annotation.errors import HypacError
+from annotation.errors import HypacError, InputError
 
 NAMED_FILES = "SELECT storage_name, size, sha256 FROM annotation_storedfile ORDER BY storage_name"
 MIGRATIONS = "SELECT app, name FROM django_migrations ORDER BY app, name"
@@ -58,14 +58,19 @@ class Sqlite:
                 raise HypacError("The database is damaged: `PRAGMA integrity_check` of SQLite says how.")
             yield _SqliteSnapshot(copy)
 
-    def is_whole(self, source: Path) -> bool:
+    def refuse_damaged(self, source: Path) -> None:
+        """Raises InputError where the dump cannot be put back."""
         address = f"{source.resolve().as_uri()}?mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(address, uri=True)) as copy:
                 copy.execute("SELECT 1 FROM django_migrations LIMIT 1")
-                return bool(copy.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-        except sqlite3.DatabaseError:
-            return False
+                (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            found = str(error)
+        if found != "ok":
+            raise InputError(
+                f"The backup is damaged: its database cannot be read ({found}).", where=self.name
+            )
 
     def restore(self, source: Path) -> None:
         connection.close()
@@ -107,15 +112,14 @@ class Postgres:
             _run([*command, f"--snapshot={snapshot}", f"--file={target}"])
             yield _PostgresSnapshot()
 
-    def is_whole(self, source: Path) -> bool:
+    def refuse_damaged(self, source: Path) -> None:
         """By its list alone: what it holds is read when it is put back, all or nothing."""
         if shutil.which("pg_restore") is None:
-            return True  # whoever restores it is told
+            return  # whoever restores it is told
         try:
             _run(["pg_restore", "--list", "--file=/dev/null", str(source)])
-        except HypacError:
-            return False
-        return True
+        except HypacError as error:
+            raise InputError(f"The database of the backup cannot be read. {error}", where=self.name) from None
 
     def restore(self, source: Path) -> None:
         connection.close()

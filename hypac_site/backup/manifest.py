@@ -39,12 +39,10 @@ class Manifest:
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
         """Raises InputError where the folder is no whole backup of a format that this version reads."""
+        if not is_a_file(folder / NAME):
+            raise InputError("This is no backup, or one that was not finished: it has no manifest.json.")
         try:
             fields = json.loads((folder / NAME).read_text())
-        except FileNotFoundError:
-            raise InputError(
-                "This is no backup, or one that was not finished: it has no manifest.json."
-            ) from None
         except (ValueError, RecursionError):
             raise InputError("manifest.json cannot be read.") from None
         if not isinstance(fields, dict) or fields.get("format") != FORMAT:

@@ -47,10 +47,8 @@ def check_backup(source: Path) -> Restored:
         path = source / Path(name).name
         if not is_a_file(path) or sha256_of(path) != sha256:
             raise InputError("The backup is damaged: this file is not what it was.", where=name)
-    if manifest.vendor == connection.vendor and not database().is_whole(
-        source / Path(manifest.database).name
-    ):
-        raise InputError("The backup is damaged: its database cannot be read.", where=manifest.database)
+    if manifest.vendor == connection.vendor:
+        database().refuse_damaged(source / Path(manifest.database).name)
     count = 0
     for entry in entries(source):
         _read(source, entry)

@@ -56,8 +56,8 @@ def run_routed(run: Run, *, people: int) -> None:
 
 
 def run_completed(run: Run) -> None:
-    """Again after each intake of later items, of which people hear nothing: they may come every night."""
-    _emit(run, "run.completed", letter=None if run.later_size else {})
+    """Again after each intake of later items, which may come every night: then without a letter."""
+    _emit(run, "run.completed", letter_key=str(run.pk))
 
 
 def delivery_made(delivery: Delivery, *, partial: bool) -> None:
@@ -79,8 +79,14 @@ def delivery_made(delivery: Delivery, *, partial: bool) -> None:
 
 
 def _emit(
-    run: Run, event: str, *, key: str = "", letter: Mapping[str, Any] | None = events.NO_MORE, **data: Any
+    run: Run,
+    event: str,
+    *,
+    key: str = "",
+    letter: Mapping[str, Any] | None = events.NO_MORE,
+    letter_key: str = "",
+    **data: Any,
 ) -> None:
     url = events.address(run.project, "runs", run.number)
     data = {"run": run.number, **data, "url": url}
-    events.emit(project=run.project, event=event, data=data, key=key, letter=letter)
+    events.emit(project=run.project, event=event, data=data, key=key, letter=letter, letter_key=letter_key)

@@ -8,11 +8,16 @@
   const LONGEST_REQUEST_MS = 30000; // what is not answered by then is taken for lost
   const MOST_OF_A_LAST_REQUEST = 60000; // bytes that a browser still sends for a page that is being closed
 
+  // Statuses by which the server itself refuses; others come from something in between.
+  const TROUBLES = { 400: "notTaken", 413: "notTaken", 401: "loggedOut", 403: "forbidden", 404: "gone" };
+
   labelling.csrf = () => {
     const name = `${document.querySelector("meta[name=csrf-cookie]").content}=`;
     const cookie = document.cookie.split("; ").find((part) => part.startsWith(name));
     return (cookie && cookie.slice(name.length)) || (document.querySelector("input[name=csrfmiddlewaretoken]") || {}).value || "";
   };
+
+  labelling.isPart = (html) => /<[^>]*\sid="task"/.test(html);
 
   // Send a form; without fields, ask for the page's part. What comes: {html}, {data}, or {trouble: lost | refused |
   // forbidden | gone | loggedOut | otherPerson | first | notTaken}, with the place where something is wanted of the
@@ -37,7 +42,7 @@
         const isJson = (response.headers.get("Content-Type") || "").startsWith("application/json");
         if (!isJson) {
           const html = await response.text();
-          return /<[^>]*\sid="task"/.test(html) ? { html } : { trouble: "refused" };
+          return labelling.isPart(html) ? { html } : { trouble: "refused" };
         }
         const data = await response.json();
         if (!("outcome" in data || "ahead" in data)) return { trouble: "refused" };
@@ -46,8 +51,7 @@
     } catch {
       return { trouble: "lost" };
     }
-    if (response.status >= 500 || response.status === 429) return { trouble: "refused" };
-    return { trouble: { 403: "forbidden", 404: "gone" }[response.status] || "notTaken", status: response.status };
+    return { trouble: TROUBLES[response.status] || "refused", status: response.status };
   };
 
   // `withEach` gives further fields at the time of sending. `on` hears of what happens: changed(), arrived(entry,

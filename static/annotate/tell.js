@@ -112,9 +112,10 @@
       onConnection(false);
       // That an earlier answer was saved would be read as if this one were.
       if (!part("said").querySelector(".trouble")) part("said").replaceChildren();
-      if (connection.dataset.trouble === trouble && !connection.hidden) return;
-      connection.dataset.trouble = trouble;
       const kept = isLasting();
+      const shown = [trouble, there, kept].join();
+      if (connection.dataset.trouble === shown && !connection.hidden) return;
+      connection.dataset.trouble = shown;
       connection.textContent = (kept ? TROUBLES[trouble] : NOT_KEPT[trouble] || word.wordNotKept) || word.wordRefused;
       const way = there ? [there, word.wordThere] : WAYS_ON[trouble];
       if (way) {

@@ -232,21 +232,37 @@ def test_what_something_in_between_answers_is_no_answer_of_the_server(
     page = open_page(annotator)
     held(page, 2)
     replies = [
-        {"body": "<html><body>Back soon</body></html>", "content_type": "text/html"},
-        {"body": '{"status": "ok"}', "content_type": "application/json"},
+        {"status": 200, "body": "<html><body>Back soon</body></html>", "content_type": "text/html"},
+        {"status": 200, "body": '{"status": "ok"}', "content_type": "application/json"},
+        {"status": 421, "body": ""},
     ]
-    context.route("**/annotate/submit/", lambda route: route.fulfill(status=200, **replies[0]))
+    context.route("**/annotate/submit/", lambda route: route.fulfill(**replies[0]))
     texts = give(page, "1", "2")
     expect(page.locator("#connection")).to_contain_text("will be sent again")
-    replies.pop(0)
-    with page.expect_response("**/annotate/submit/"):
-        pass
-    expect(page.locator("#unsent")).to_contain_text("2")
+    while replies[1:]:
+        replies.pop(0)
+        with page.expect_response("**/annotate/submit/"):
+            pass
+        expect(page.locator("#unsent")).to_contain_text("2")
     context.unroute("**/annotate/submit/")
     nothing_kept(page)
     assert dict(Label.objects.values_list("item__text", "value")) == dict(
         zip(texts, ["cat", "dog"], strict=True)
     )
+
+
+def test_a_page_without_work_goes_on_looking_for_it_whatever_is_in_between(
+    open_page, context, project, annotator
+) -> None:
+    page = open_page(annotator)
+    expect(page.get_by_role("heading", name="Nothing to label yet")).to_be_visible()
+    told = {"body": "<html><body>Back soon</body></html>", "content_type": "text/html"}
+    context.route("**/annotate/?person=*", lambda route: route.fulfill(status=200, **told))
+    with page.expect_response("**/annotate/?person=*"):
+        pass
+    context.unroute("**/annotate/?person=*")
+    ask(project, make_items(project, 2))
+    ready(page)
 
 
 def test_what_is_wanted_of_a_person_first_loses_no_answer(

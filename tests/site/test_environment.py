@@ -110,6 +110,7 @@ def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url
     [
         ("DATABASE_URL", "oracle://user:hunter2@host/x", "write postgresql://"),
         ("DATABASE_URL", "hypac-hunter2", "write postgresql://"),
+        ("DATABASE_URL", "sqlite://hypac.sqlite3", "sqlite:////srv"),
         ("DATABASE_URL", "postgresql://a:hun/hunter2@host/x", "%2F for /"),
         ("DATABASE_URL", "postgresql://a:hunter2@host:99999/x", "cannot be read"),
         ("HYPAC_VAR", str(ROOT / "manage.py"), "is a file. Name a folder"),

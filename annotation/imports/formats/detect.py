@@ -139,8 +139,8 @@ def _first_object(packed: IO[bytes], head: bytes) -> tuple[Any, bool]:
         text = head.decode(errors="replace").removeprefix("[").lstrip()
         with suppress(ValueError, RecursionError):
             found, end = decoder.raw_decode(text)
-            is_alone = head.startswith(b"{") and len(head) < size // 2 and not text[end:].strip()
-            return found, is_alone
+            is_whole = len(head_of(unpacked(packed), size + 1)) <= size
+            return found, is_whole and head.startswith(b"{") and not text[end:].strip()
         if len(head) < HEAD // 2:
             break  # the file is no longer than what was read
     return None, False
@@ -148,8 +148,10 @@ def _first_object(packed: IO[bytes], head: bytes) -> tuple[Any, bool]:
 
 def _rows_within(found: Any) -> tuple[str, int] | None:
     """Of an object that seems to be a wrapping: where its list of objects is, and how many it has."""
-    if not isinstance(found, dict):
-        return None
+    if not isinstance(found, dict) or any(
+        name.lower() in HEADERS and not isinstance(value, list | dict) for name, value in found.items()
+    ):
+        return None  # with a text or a name of its own it is an item
     inner = [
         (f"{name}.{key}", value)
         for name, part in found.items()

@@ -10,7 +10,6 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 _SEPARATORS = re.compile(r"[;\s]+")
-_DECIMAL_COMMA = re.compile(r"0,\d+|1,00?")
 LARGEST = 10**8
 
 
@@ -41,18 +40,10 @@ def label_numbers(cell: Any) -> dict[str, Any] | list[Any]:
     return {label.strip(): _number(number.strip()) for label, _, number in pairs}
 
 
-def share(cell: Any) -> Any:
-    """A number from 0 to 1 as half of the world writes it, 0,57, with a point; all else as it is. 1,000 may
-    well be a thousand.
-    """
-    text = str(cell).strip()
-    return text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else cell
-
-
 def decimal_cell(cell: Any) -> Decimal | None:
     """A number from 0 to 10^8, exclusive; None where the cell holds none."""
     try:
-        number = Decimal(str(share(cell)).strip())
+        number = Decimal(str(cell).strip())
     except InvalidOperation:
         return None
     return number if number.is_finite() and 0 <= number < LARGEST else None

@@ -11,7 +11,7 @@ from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.sources.backends.base import COST as KNOWN_COST, Answer, Answered, Backend, digest, in_chunks
-from routing.sources.backends.cells import decimal_cell, label_numbers, listed, numbers, share
+from routing.sources.backends.cells import decimal_cell, label_numbers, listed, numbers
 from routing.sources.backends.params import Column, Part, read_values
 from routing.sources.source_context import SourceContext
 
@@ -132,8 +132,6 @@ SCORES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("verbalized", ("verbalized",)),
 )
 READERS = {
-    "confidence": share,
-    "uncertainty": share,
     "probabilities": label_numbers,
     "label_logprobs": label_numbers,
     "token_probabilities": numbers,

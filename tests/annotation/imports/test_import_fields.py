@@ -191,6 +191,7 @@ class TestTextFormat:
         ({"data": {"rows": [{"id": 1}, {"id": 2}]}}, "data.rows"),
         ({"data": [{"id": 1}, {"id": 2}], "version": "1"}, "data"),
         ({"type": "FeatureCollection", "features": [{"a": 1}, {"a": 2}]}, "features"),
+        ({"rows": [{"a": "x" * 6_000}, {"a": "y" * 6_000}]}, "rows"),
     ],
 )
 def test_rows_that_are_wrapped_are_no_single_item(content: object, place: str) -> None:
@@ -204,6 +205,7 @@ def test_rows_that_are_wrapped_are_no_single_item(content: object, place: str) -
         ('{"id": 1, "data": {"text": "a"}}', "label_studio"),
         ('{"id": 1, "data": {"text": "a"}, "annotations": [{"a": 1}, {"a": 2}]}', "label_studio"),
         ('{"id": 1, "turns": [{"a": 1}, {"a": 2}]}\n{"id": 2, "turns": [{"a": 1}, {"a": 2}]}', "jsonl"),
+        ('{"id": 1, "messages": [{"a": 1}, {"a": 2}]}', "jsonl"),
         ('[{"id": 1, "turns": [{"a": 1}, {"a": 2}]}]', "json"),
         ('{"id": 1, "text": "a", "tags": ["b", "c"]}', "jsonl"),
     ],

@@ -46,6 +46,21 @@ def test_the_page_is_told_that_another_window_was_quicker(annotator, url) -> Non
     assert annotator.post(url("annotate_ahead"), shown).json()["lost"] is True
 
 
+def test_a_correction_that_comes_twice_is_told_as_stored(annotator, url) -> None:
+    """The first time its answer was lost on the way."""
+    form, _cards = open_page(annotator, url)
+    annotator.post(url("annotate_submit"), {**form, "value": "cat"})
+    label = Label.objects.get()
+    sent = {"label": label.pk, "value": "dog", "idempotency_key": "k" * 32, "holding": ""}
+    told = [annotator.post(url("annotate_correct"), sent, headers=PART).json() for _ in range(2)]
+    assert [(one["outcome"], one["said"]["text"]) for one in told] == [("stored", "Corrected: dog")] * 2
+    assert Label.objects.count() == 2
+    again = annotator.post(
+        url("annotate_correct"), sent | {"idempotency_key": "m" * 32, "value": "cat"}, headers=PART
+    )
+    assert again.json()["outcome"] == "gone", "of a version that another one has replaced"
+
+
 def test_a_window_that_has_stopped_gets_no_more_items(annotator, url) -> None:
     form, _cards = open_page(annotator, url)
     leased = WorkItem.objects.filter(state="leased")

@@ -72,17 +72,6 @@ def test_recorded_answers_come_from_the_columns():
     assert make_score(backend.default_score)(answers[2].raw).u == 1
 
 
-@pytest.mark.parametrize(
-    ("cell", "read"),
-    [("0,57", "0.57"), (" 0,5 ", "0.5"), ("1,0", "1.0"), ("1,000", "1,000"), ("0.57", "0.57"), ("", "")],
-)
-def test_a_confidence_may_have_a_decimal_comma(cell: str, read: str):
-    """As tables from much of the world have it."""
-    backend = recorded(label_column="fast", confidence_column="sure")
-    (answer,) = predict_all(backend, [Item(data={"fast": "cat", "sure": cell})])
-    assert answer.raw["confidence"] == read
-
-
 def test_recorded_uncertainty_may_be_given_instead():
     backend = recorded(label_column="guess", uncertainty_column="doubt")
     answer = predict_all(backend, [Item(data={"guess": "cat", "doubt": "0.125"})])[0]
