@@ -145,7 +145,7 @@ class TestRun:
         report = run_report(run)
         assert report.unlabelled == waiting > 0
         assert sum(row.items for row in report.counts) + waiting == 200
-        row = f'Without a label</th><td></td><td class="number">{waiting}</td>'
+        row = f'Without a label</th><td></td><td class="number" data-label="Items">{waiting}</td>'
         for name in ("run", "run_certificate_page"):
             page = text(client_of(world.manager).get(reverse(name, args=[world.project.slug, run.number])))
             assert row in page, name
