@@ -17,6 +17,18 @@ pytestmark = pytest.mark.costly
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def command(*arguments: str, own: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """`manage.py` with these variables of its own."""
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=os.environ | own,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 class TestCacheUrl:
     @pytest.mark.parametrize(
         ("own", "broker", "found"),
@@ -72,14 +84,7 @@ class TestAKeyThatCanBeGuessed:
 
 def test_a_site_with_a_key_of_one_character_does_not_start(tmp_path: Path) -> None:
     own = {"HYPAC_VAR": str(tmp_path), "DJANGO_SECRET_KEY": "x"}
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check"],
-        cwd=ROOT,
-        env={**os.environ, **own},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = command("check", own=own)
     assert done.returncode != 0
     assert "DJANGO_SECRET_KEY can be guessed" in done.stderr
 
@@ -92,13 +97,8 @@ def test_a_site_with_a_key_of_one_character_does_not_start(tmp_path: Path) -> No
     ],
 )
 def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url: str, words) -> None:
-    done = subprocess.run(
-        [sys.executable, "manage.py", "deliver", "project", "1", "--user", "owner"],
-        cwd=ROOT,
-        env={**os.environ, "HYPAC_VAR": str(tmp_path), "DATABASE_URL": url},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = command(
+        "deliver", "project", "1", "--user", "owner", own={"HYPAC_VAR": str(tmp_path), "DATABASE_URL": url}
     )
     assert done.returncode == 1
     assert all(one in done.stderr for one in words), done.stderr
@@ -131,14 +131,7 @@ def test_a_command_without_its_database_says_what_is_missing(tmp_path: Path, url
     ],
 )
 def test_a_setting_that_cannot_be_used_is_told_in_one_line(tmp_path, variable, value, words) -> None:
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check"],
-        cwd=ROOT,
-        env={**os.environ, "HYPAC_VAR": str(tmp_path), "DATABASE_URL": "", variable: value},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = command("check", own={"HYPAC_VAR": str(tmp_path), "DATABASE_URL": "", variable: value})
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert line.startswith(variable)
@@ -185,13 +178,8 @@ def test_an_empty_folder_is_the_default_and_not_where_one_stands(monkeypatch, tm
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "hypac.sqlite3").write_bytes(b"no database" * 1000)
-    done = subprocess.run(
-        [sys.executable, "manage.py", "deliver", "project", "1", "--user", "owner"],
-        cwd=ROOT,
-        env={**os.environ, "HYPAC_VAR": str(tmp_path), "DATABASE_URL": ""},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = command(
+        "deliver", "project", "1", "--user", "owner", own={"HYPAC_VAR": str(tmp_path), "DATABASE_URL": ""}
     )
     assert done.returncode == 1
     assert f"{tmp_path / 'hypac.sqlite3'} cannot be read as a database (file is not" in done.stderr
@@ -200,13 +188,10 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
 
 def test_a_command_that_makes_the_tables_keeps_its_own_error(tmp_path: Path) -> None:
     """What is missing is what it would make: to be told to run it helps nobody."""
-    done = subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--skip-checks"],
-        cwd=ROOT,
-        env={**os.environ, "HYPAC_VAR": str(tmp_path), "DATABASE_URL": "postgres://a:b@127.0.0.1:1/c"},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = command(
+        "migrate",
+        "--skip-checks",
+        own={"HYPAC_VAR": str(tmp_path), "DATABASE_URL": "postgres://a:b@127.0.0.1:1/c"},
     )
     assert done.returncode == 1
     assert "OperationalError" in done.stderr

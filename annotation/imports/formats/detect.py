@@ -139,8 +139,8 @@ def _first_object(packed: IO[bytes], head: bytes) -> tuple[Any, bool]:
         text = head.decode(errors="replace").removeprefix("[").lstrip()
         with suppress(ValueError, RecursionError):
             found, end = decoder.raw_decode(text)
-            is_whole = len(head_of(unpacked(packed), size + 1)) <= size
-            return found, is_whole and head.startswith(b"{") and not text[end:].strip()
+            is_alone = head.startswith(b"{") and not text[end:].strip()
+            return found, is_alone and len(head_of(unpacked(packed), size + 1)) <= size
         if len(head) < HEAD // 2:
             break  # the file is no longer than what was read
     return None, False
